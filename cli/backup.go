@@ -134,6 +134,7 @@ type RestoreCommand struct {
 	File       string `arg:"" help:"The backup."`
 	Replace    bool   `help:"Also where the control store is not empty: what it has is lost."`
 	KeepTokens bool   `name:"keep-tokens" help:"Keep the API tokens of the backup, those revoked since included. Without it none of them works."`
+	LostKey    bool   `name:"lost-key" help:"The backup has no key, and its key is lost: give up what is sealed under it, and go on with the key of the data directory, or a new one."`
 	wiring.StoreFlags
 }
 
@@ -160,6 +161,78 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkLostKey(b.Key != nil); err != nil {
+		return err
+	}
+	if err := c.restore(e, b, dir); err != nil {
+		return err
+	}
+	if c.LostKey {
+		return c.giveUpKey(e)
+	}
+	if !sealed && b.Key == nil {
+		if sealed, err = c.lacksKey(e); err != nil {
+			return err
+		}
+	}
+	if sealed {
+		_, _ = fmt.Fprintf(
+			e.Stderr,
+			"The key of its secrets is neither in it nor in %[2]s: put the %[1]s of that server there "+
+				"before a server starts, or set LOADSTONE_KEY. Where it is lost for good, call `loadstone restore --replace "+
+				"--lost-key`, or `loadstone keys rotate --lost-key`: %[3]s\n",
+			keyFileName,
+			dir,
+			lostKeyCost,
+		)
+	}
+	return nil
+}
+
+// lacksKey reports whether something that was restored is sealed under a key that is not here.
+func (c *RestoreCommand) lacksKey(e *terminal.Env) (bool, error) {
+	s, _, done, err := openKeys(e, c.StoreFlags, keyring.OpenExisting)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	counts, err := s.CountSealed(e.Ctx)
+	if err != nil {
+		return false, err
+	}
+	return s.CheckKeys(counts) != nil, nil
+}
+
+// lostKeyCost says what is given up with a key.
+const lostKeyCost = "the passwords of connections and the secrets of notifications have to be entered again, API tokens " +
+	"are void, and nodes join again."
+
+// checkLostKey refuses --lost-key where nothing is lost, and with what could not be done then.
+func (c *RestoreCommand) checkLostKey(withKey bool) error {
+	switch {
+	case !c.LostKey:
+		return nil
+	case withKey:
+		return engine.InvalidField("--lost-key", "is not needed", "the backup has the key: leave --lost-key out")
+	case c.KeepTokens:
+		return engine.InvalidField("--keep-tokens", "cannot be done with --lost-key",
+			"API tokens are checked with a key that is sealed under the lost one: make new ones")
+	}
+	return nil
+}
+
+// giveUpKey has the restored store go on without what is sealed under keys that are not here.
+func (c *RestoreCommand) giveUpKey(e *terminal.Env) error {
+	rotate := KeysRotateCommand{LostKey: true, Wait: time.Minute, StoreFlags: c.StoreFlags}
+	if err := rotate.Run(e); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.Stdout, "The lost key is given up: "+lostKeyCost)
+	return err
+}
+
+// restore fills the control store and the record, and says what it has done.
+func (c *RestoreCommand) restore(e *terminal.Env, b *backup.Backup, dir string) error {
 	url, err := c.URL()
 	if err != nil {
 		return err
@@ -198,12 +271,6 @@ func (c *RestoreCommand) Run(e *terminal.Env) error {
 	if n := len(b.Stopped); n > 0 {
 		_, _ = fmt.Fprintf(e.Stderr, "Left stopped, %d of the continuous queries: %s. DROP those that are still wanted, and "+
 			"CREATE them again (SHOW QUERIES has their statements).\n", n, strings.Join(b.Stopped, ", "))
-	}
-	if sealed {
-		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
-			"server starts, or set LOADSTONE_KEY. Where it is lost for good, call `loadstone keys rotate --lost-key`: "+
-			"the passwords of connections and the secrets of notifications have to be entered again, and API tokens "+
-			"are void.\n", keyFileName, dir)
 	}
 	return nil
 }

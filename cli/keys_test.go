@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
@@ -202,6 +203,94 @@ func TestKeysAreRotatedWhileServing(t *testing.T) {
 	if code != 0 || !strings.Contains(text, "10001 sealed under "+first+": connections") ||
 		strings.Contains(text, "not here") {
 		t.Errorf("the backup of before: %d\n%s", code, text)
+	}
+}
+
+// TestALostKeyIsGivenUpByARestore: a backup without its key is restored with --lost-key, and a server starts then.
+// Without it the command says that the key is missing, or that another one is there, and names the flag.
+func TestALostKeyIsGivenUpByARestore(t *testing.T) {
+	t.Setenv(keyring.KeyEnv, "")
+	pg := pgtest.Start(t)
+	var out bytes.Buffer
+	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out, Log: zerolog.Nop()}
+	flags := func(dsn, dir string) (f wiring.StoreFlags) {
+		f.DataDir, f.DatabaseURL = dir, dsn
+		return f
+	}
+	open := func(dsn, dir string) (*storagepostgres.Store, error) {
+		keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
+		if err != nil {
+			return nil, err
+		}
+		s, err := storagepostgres.Open(t.Context(), dsn, keys)
+		if err == nil {
+			t.Cleanup(s.Close)
+		}
+		return s, err
+	}
+	empty := func() string {
+		dsn := pg.NewDatabase(t)
+		if err := schema.Apply(t.Context(), dsn); err != nil {
+			t.Fatal(err)
+		}
+		return dsn
+	}
+	from, dir := empty(), t.TempDir()
+	s, err := open(from, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SaveConnection(t.Context(), store.Connection{Name: "shop", Driver: "postgres",
+		DSN: "postgres://a:b@db/shop"}); err != nil {
+		t.Fatal(err)
+	}
+	plain, keyed := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "keyed")
+	for _, c := range []*BackupCommand{{Out: plain, StoreFlags: flags(from, dir)},
+		{Out: keyed, WithKey: true, StoreFlags: flags(from, dir)}} {
+		if err := c.Run(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := empty()
+	for name, c := range map[string]RestoreCommand{
+		"a key that is not lost": {File: keyed, LostKey: true},
+		"tokens of a lost key":   {File: plain, LostKey: true, KeepTokens: true},
+	} {
+		c.StoreFlags = flags(to, t.TempDir())
+		if err := c.Run(e); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	other := t.TempDir()
+	if _, err := keyring.Open(filepath.Join(other, keyring.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]string{"no key": t.TempDir(), "another key": other, "its key": dir} {
+		out.Reset()
+		c := RestoreCommand{File: plain, Replace: true, StoreFlags: flags(to, at)}
+		if err := c.Run(e); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if named := strings.Contains(out.String(), "--lost-key"); named != (at != dir) {
+			t.Errorf("restored beside %s: %s", name, out.String())
+		}
+		if _, err := open(to, at); (err == nil) != (at == dir) {
+			t.Errorf("a server starts beside %s: %v", name, err)
+		}
+	}
+	for name, at := range map[string]string{"no key": t.TempDir(), "another key": other} {
+		out.Reset()
+		c := RestoreCommand{File: plain, Replace: true, LostKey: true, StoreFlags: flags(empty(), at)}
+		if err := c.Run(e); err != nil || !strings.Contains(out.String(), "have to be entered again") {
+			t.Errorf("given up beside %s: %v\n%s", name, err, out.String())
+		}
+		restored, err := open(c.DatabaseURL, at)
+		if err != nil {
+			t.Fatalf("after the key was given up beside %s: %v", name, err)
+		}
+		if all, err := restored.ListConnections(t.Context()); err != nil || len(all) != 1 || all[0].Name != "shop" {
+			t.Errorf("connections: %+v, %v", all, err)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func (c TableList) Run(e *terminal.Env, do APICall) error {
 			formatTime(t.AsOf),
 			formatTime(t.NextDue),
 			formatCount(int64(working[t.Name])),
-			formatText(t.Error),
+			formatText(firstNonEmpty(t.Suspended, t.Error)),
 		})
 	}
 	err := c.write(e.Stdout, began, []query.Column{{Name: "name", Type: "text"}, {Name: "kind", Type: "text"},
@@ -169,6 +169,9 @@ func (c TableShow) Run(e *terminal.Env, do APICall) error {
 	}
 	t := s.Table
 	line("status", "%s", t.Status)
+	if t.Suspended != "" {
+		line("suspended", "%s", t.Suspended)
+	}
 	if t.Error != "" {
 		line("error", "%s", t.Error)
 	}
@@ -192,6 +195,9 @@ func (c TableShow) Run(e *terminal.Env, do APICall) error {
 	line("read by", "%s", joinOrNone(s.ReadBy))
 	for _, claim := range s.Claims {
 		line("claim", "%s by %s since %v", claim.Subtask, claim.Worker, formatTime(claim.ClaimedAt))
+	}
+	if t.Owner != "" {
+		line("refreshed for", "%s", t.Owner)
 	}
 	line("version", "%d, by %s", t.Version, firstNonEmpty(t.UpdatedBy, t.CreatedBy))
 	_, err = io.WriteString(e.Stdout, terminal.StripControls(out.String()))

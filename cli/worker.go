@@ -37,14 +37,15 @@ type WorkerCommand struct {
 	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
 	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Most connections of all runs together; 0 is what cores and memory suggest, less is no limit."`
 	Metrics   string        `name:"metrics-listen" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_METRICS_LISTEN" help:"Address of /metrics, /livez and /readyz over plain HTTP, such as 127.0.0.1:9091 (default: none)."`
-	Drain     time.Duration `default:"120s" placeholder:"TIME" help:"How long work in flight may take after SIGTERM (default: 120s)."`
+	Drain     time.Duration `default:"120s" placeholder:"TIME" help:"How long run workers may go on after SIGTERM (default: 120s). Then they are ended, and up to 30s more are for handing over what they recorded."`
 	Cert      string        `placeholder:"FILE" env:"LOADSTONE_WORKER_CERT" help:"Certificate of the node, PEM."`
 	Key       string        `placeholder:"FILE" env:"LOADSTONE_WORKER_KEY" help:"Its private key, PEM."`
 	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
 
-	Spool   wiring.SpoolFlags       `embed:""`
-	Refresh wiring.RefreshNodeFlags `embed:""`
+	Spool       wiring.SpoolFlags       `embed:""`
+	DiskReserve int64                   `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
+	Refresh     wiring.RefreshNodeFlags `embed:""`
 	wiring.StreamMemoryFlags
 	wiring.TraceFlags
 	wiring.TargetFlags
@@ -67,6 +68,9 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	}
 	dir, err := c.makeDataDir()
 	if err != nil {
+		return err
+	}
+	if err := c.Spool.Check(dir, c.DiskReserve<<20); err != nil {
 		return err
 	}
 	lock, err := embedded.Lock(dir)
@@ -107,10 +111,25 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	defer closeTraces()
 	meters := wiring.NewNodeMetrics(e.Version, traces)
 	queries, cache := wiring.OpenQueryWork(id, meters.Node, e.Log)
-	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
-		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
-		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: diskbudget.AcknowledgedFor,
-		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
+	node := worker.NewNode(worker.Options{
+		NodeID:       id,
+		Version:      e.Version,
+		Plugins:      fetched,
+		Drivers:      drivers,
+		Capacity:     c.Capacity,
+		ContactLimit: c.ContactLimit,
+		SpoolDir: filepath.Join(
+			dir,
+			"spool",
+		),
+		SpoolBytes: c.Spool.Bytes(),
+		Reserve:    c.DiskReserve << 20,
+		KeepStored: diskbudget.AcknowledgedFor,
+		Meter:      meters.Node,
+		Queries:    queries,
+		Executions: streams.Executions,
+		Log:        e.Log,
+	})
 	fetched.request = node.RequestPlugin
 	meters.Read = node.State
 	listener, err := rpc.Listen(e.Ctx,
@@ -151,22 +170,32 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	}
 	e.Forget() // a second signal ends the process at once
 	e.Log.Info().Msg("draining: no new work is taken, and what is in flight ends")
-	c.drain(node, listener, tables.Close)
+	node.Drain()
+	listener.Draining()
+	tables.Close()
+	if left := node.Leave(context.Background(), c.Drain); !left.None() {
+		e.Log.Error().Int(
+			"run_workers",
+			left.RunWorkers,
+		).Int(
+			"ends",
+			left.Ends,
+		).Int(
+			"parts",
+			left.Parts,
+		).Str(
+			"data_dir",
+			dir,
+		).
+			Msg(
+				"the node ends before servers have everything: the next process on this data directory hands it over",
+			)
+	}
 	streams.Close("the node is draining") // after the run workers that it tells of
 	stop()
 	err = errors.Join(<-served, listener.Close())
 	e.Log.Info().Msg("the node has ended")
 	return err
-}
-
-// drain takes no new work, and waits for what is in flight. rest ends what need not end well.
-func (c *WorkerCommand) drain(node *worker.Node, listener *rpc.Listener, rest func()) {
-	node.Drain()
-	listener.Draining()
-	rest()
-	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
-	defer cancel()
-	node.WaitIdle(limit)
 }
 
 // announceReady says that the node is there.

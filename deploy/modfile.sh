@@ -6,11 +6,17 @@
 # golang.org/x/net/trace has a template, and templates find methods by name too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+dir=.cache/modfile-$(cat go.mod go.sum deploy/modfile.sh | sha256sum | cut -c1-16)
+if [ -f "$dir/go.mod" ]; then
+	echo "$PWD/$dir/go.mod"
+	exit
+fi
 go mod download github.com/alecthomas/kong
 kong=$(go list -m -f '{{.Dir}}' github.com/alecthomas/kong)
-into=$PWD/.cache/modfile
-rm -rf "$into"
-mkdir -p "$into/kong"
+mkdir -p .cache
+into=$(mktemp -d "$PWD/.cache/modfile.XXXXXX")
+trap 'rm -rf "$into"' EXIT
+mkdir "$into/kong"
 cp "$kong"/*.go "$kong/go.mod" "$into/kong"
 rm "$into"/kong/*_test.go
 chmod -R u+w "$into"
@@ -37,5 +43,7 @@ GO
 # Methods that begin with Provide are looked for among all; the commands have none.
 replaced context.go 13 -e '/^\t\t\t\/\/ Try value and pointer to value\./,/^\t\t\t}$/d'
 cp go.sum "$into/go.sum"
-{ cat go.mod; echo "replace github.com/alecthomas/kong => ./.cache/modfile/kong"; } >"$into/go.mod"
-echo "$into/go.mod"
+{ cat go.mod; echo "replace github.com/alecthomas/kong => ./$dir/kong"; } >"$into/go.mod"
+# Another build may have been first; its directory is the same.
+mv -T "$into" "$dir" 2>/dev/null || [ -f "$dir/go.mod" ]
+echo "$PWD/$dir/go.mod"

@@ -41,6 +41,16 @@ type Stall struct {
 	MissedOperations int64 `json:"missed_operations"`
 }
 
+// FailingTime is a time of the measurement in which over half of the operations that ended had failed.
+type FailingTime struct {
+	From       Time    `json:"from"`
+	Seconds    float64 `json:"seconds"`
+	Operations int64   `json:"operations"`
+	Errors     int64   `json:"errors"`
+	// ToTheEnd: it was not over when the measurement ended.
+	ToTheEnd bool `json:"to_the_end,omitempty"`
+}
+
 // Omission estimates what a closed loop hides of its stalls: latencies as they
 // would be if users had come at the usual pace meanwhile too. Lower bounds.
 type Omission struct {
@@ -98,7 +108,8 @@ type TransactionFigures struct {
 
 // MeasuredSecond is one second of a run's measurement; the last one may be shorter.
 type MeasuredSecond struct {
-	// Operations and Errors count the executions that ended in it, Latency holds how long they took.
+	// Operations and Errors count the executions that ended in it, also those that were due in the warm-up. Latency
+	// holds how long those of the measurement took.
 	Operations int64          `json:"operations"`
 	Errors     int64          `json:"errors"`
 	Latency    *HistogramData `json:"latency"`
@@ -296,13 +307,20 @@ type Figures struct {
 	// of Operations ended in the drain that followed, which took DrainSeconds; they are in no rate.
 	QPS          float64 `json:"qps"`
 	FinishedLate int64   `json:"finished_late"`
+	// CarriedOver were due in the warm-up and ended in the measurement: they are in the rates, and in no other figure.
+	CarriedOver int64 `json:"carried_over"`
+	// Overran are operations that run workers began after the measurement because no STOP reached them: they are in the
+	// account and in no figure.
+	Overran      int64   `json:"-"`
 	DrainSeconds float64 `json:"drain_seconds"`
 	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
 	// over that; with 0 there are none.
 	CoveredSeconds *float64 `json:"covered_seconds"`
 	// Stalls are at least a second long; Omission is of a closed loop that had some, else null.
-	Stalls   []Stall   `json:"stalls,omitempty"`
-	Omission *Omission `json:"coordinated_omission"`
+	Stalls []Stall `json:"stalls,omitempty"`
+	// Failing are the times in which over half of what ended had failed.
+	Failing  []FailingTime `json:"failing,omitempty"`
+	Omission *Omission     `json:"coordinated_omission"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
 	LatencyMs *LatencyMs `json:"latency_ms"`
 	// The following are of an open loop, null in a closed one: ServiceMs is the latency from when an operation was

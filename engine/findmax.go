@@ -29,7 +29,11 @@ const (
 	StageStepping   SearchStage = "STEPPING"
 	StageBisecting  SearchStage = "BISECTING"
 	StageConfirming SearchStage = "CONFIRMING"
-	StageDone       SearchStage = "DONE"
+	// Steps of the following are in no history: a low load lets an overloaded target recover, and an overload on purpose
+	// shows whether it outlasts its cause.
+	StageRecovering  SearchStage = "RECOVERING"
+	StageOverloading SearchStage = "OVERLOADING"
+	StageDone        SearchStage = "DONE"
 )
 
 // SLO replaces the baseline rule of a search. A nil limit does not apply.
@@ -78,6 +82,12 @@ func (s FindMaxStep) Level() float64 {
 		return *s.TargetQPS
 	}
 	return float64(s.TotalTargetConnections)
+}
+
+// Held reports whether the target bore the step's level. More connections that bring no more throughput are borne; a
+// rate that is not reached is not.
+func (s FindMaxStep) Held() bool {
+	return s.Outcome == OutcomeStable || s.Outcome == OutcomePlateau && s.TargetQPS == nil
 }
 
 // FindMaxState is the live state of a search (find_max_state, and the payload's find_max).
@@ -131,6 +141,12 @@ type FindMaxResult struct {
 	BaselineP95Ms *float64 `json:"baseline_p95_ms"`
 	// Confirmed is true when a repeated step at the answer's level was stable again.
 	Confirmed bool `json:"confirmed"`
+	// NotEnoughOperations: fewer operations than percentiles need ended in the answer's step, however long it was.
+	NotEnoughOperations bool `json:"not_enough_operations"`
+	// LateSteps were measured again, because the generator was late in them.
+	LateSteps int `json:"late_steps"`
+	// Hysteresis is set where an overload outlasts its cause.
+	Hysteresis *FindMaxHysteresis `json:"hysteresis"`
 	// Limit is what the first level above the answer showed; empty when the
 	// search ended at its upper bound without finding one.
 	Limit         StepOutcome `json:"limit,omitempty"`
@@ -146,6 +162,14 @@ type FindMaxResult struct {
 	// search in the middle; null for a single one.
 	Repetitions []FindMaxRepetition `json:"repetitions,omitempty"`
 	Spread      *FindMaxSpread      `json:"spread,omitempty"`
+}
+
+// FindMaxHysteresis tells, in the unit of the search, that a target did not sustain the level FailsAt right after the
+// level After, though it does otherwise, and recovered at RecoversAt (0: not at all).
+type FindMaxHysteresis struct {
+	After      float64 `json:"after"`
+	FailsAt    float64 `json:"fails_at"`
+	RecoversAt float64 `json:"recovers_at"`
 }
 
 // FindMaxRepetition is the answer of one search of a repeated one.

@@ -78,6 +78,8 @@ const (
 	NoteRecordUnreachable NoteCode = "record_unreachable"
 	NoteConnectionsLost   NoteCode = "connections_lost"
 	NoteFinishedLate      NoteCode = "finished_late"
+	NoteCarriedOver       NoteCode = "carried_over"
+	NoteOverran           NoteCode = "overran"
 	NoteNothingInserted   NoteCode = "nothing_inserted"
 	NoteNothingFound      NoteCode = "nothing_found"
 	NoteNothingReturned   NoteCode = "nothing_returned"
@@ -235,6 +237,12 @@ var noteWords = map[NoteCode]func(Note) string{
 		return fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.",
 			n.Count, n.Total)
 	},
+	NoteOverran: func(n Note) string {
+		return fmt.Sprintf(
+			"Run workers that could not be reached began %s after the measurement: recorded, and in no figure.",
+			Count(n.Count, "operation"),
+		)
+	},
 	NoteFinishedLate: func(n Note) string {
 		return fmt.Sprintf(
 			"%d operations (%.3g %%) ended after the measurement, up to %.3g s later: they are in operations, "+
@@ -242,6 +250,14 @@ var noteWords = map[NoteCode]func(Note) string{
 			n.Count,
 			n.Percent,
 			n.Seconds,
+		)
+	},
+	NoteCarriedOver: func(n Note) string {
+		return fmt.Sprintf(
+			"%s (%.3g %% of those that ended in the measurement) were due in the warm-up: they are in the rate, and in no "+
+				"other figure.",
+			Count(n.Count, "operation"),
+			n.Percent,
 		)
 	},
 	NoteNothingInserted: func(n Note) string {

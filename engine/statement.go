@@ -98,6 +98,9 @@ type Table struct {
 	// DenseMax is known for some tables that are not dense: every integer from
 	// KeyMin to DenseMax is a key. Inserts of earlier runs leave such tables.
 	DenseMax *int64 `json:"dense_max,omitempty"`
+	// KnownKeys is how many of the table's keys operations can choose among, where they are sampled, of
+	// Rows rows. 0: none were sampled.
+	KnownKeys int64 `json:"known_keys,omitempty"`
 	// Own: Loadstone made the table, or is going to.
 	Own bool `json:"own,omitempty"`
 	// Dialect is the adapter's, for workloads whose statements depend on it.
@@ -117,6 +120,9 @@ type Pool struct {
 	Rows [][]any `json:"rows"`
 	// Values: the rows are whole ones to take values from, and not there for their keys.
 	Values bool `json:"values,omitempty"`
+	// Keys are keys of the whole table, many more than Rows has. Plugins name them by their number, and
+	// the host puts the values in.
+	Keys *PackedKeys `json:"keys,omitempty"`
 }
 
 // Shown is the plan without values of the target's rows: what pages, reports and files have of it.

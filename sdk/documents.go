@@ -220,6 +220,27 @@ type Pool struct {
 	Columns []string
 	// Rows is an array of arrays.
 	Rows *jsondoc.Value
+	// Keys are keys of the whole table, which the host holds: Batch.Key names them by their number.
+	Keys KeyList
+}
+
+// KeyList says which keys the host holds of a table.
+type KeyList struct {
+	// Pool is the place of the pool among those of the request.
+	Pool           uint8
+	Columns, Types []string
+	// Count is how many there are, in the order of the key; 0 where there are none.
+	Count int64
+}
+
+// Column is the place of a column among those of the keys, or -1.
+func (k *KeyList) Column(name string) int {
+	for i, c := range k.Columns {
+		if c == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // OpenRequest is the document of ls_open.
@@ -250,7 +271,13 @@ func readPools(doc *jsondoc.Value) []Pool {
 	var list []Pool
 	for i := 0; i < doc.Len(); i++ {
 		p := doc.At(i)
-		list = append(list, Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows")})
+		keys := KeyList{Pool: uint8(i), Columns: p.Get("keys").Get("columns").Strings(),
+			Types: p.Get("keys").Get("types").Strings()}
+		if i <= 255 {
+			keys.Count, _ = p.Get("keys").Get("count").Int()
+		}
+		list = append(list,
+			Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows"), Keys: keys})
 	}
 	return list
 }

@@ -390,6 +390,12 @@ func (s *Server) supervisor() *auth.Supervisor {
 	if s.opts.Streams != nil {
 		work = append(work, auth.QueriesWork{Authorizer: authorizer, Queries: s.opts.Streams})
 	}
+	if s.opts.Tables != nil {
+		work = append(work, auth.TablesWork{Authorizer: authorizer, Tables: s.opts.Tables})
+	}
+	if s.opts.Notifier != nil {
+		work = append(work, auth.HooksWork{Authorizer: authorizer, Hooks: s.opts.Notifier})
+	}
 	return &auth.Supervisor{Store: s.opts.Store, Open: s.auth, Work: work, Log: s.opts.Log}
 }
 

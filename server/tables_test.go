@@ -33,7 +33,7 @@ func (noTables) Cancel(_ context.Context, caller, id string) error {
 	return nil
 }
 
-func (noTables) Do(_ context.Context, name, verb string) (refresh.Table, error) {
+func (noTables) Do(_ context.Context, name, verb string, _ store.User) (refresh.Table, error) {
 	return refresh.Table{Name: name, Error: verb, Sources: []string{}}, nil
 }
 
@@ -82,6 +82,8 @@ func (noTables) SaveQuery(_ context.Context, q query.SavedQuery) (query.SavedQue
 }
 
 func (noTables) DeleteSavedQuery(context.Context, string) error { return nil }
+
+func (noTables) Recheck(context.Context, func(refresh.Table) string) error { return nil }
 
 func (noTables) Drop(context.Context, string) error { return nil }
 

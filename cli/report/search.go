@@ -92,8 +92,7 @@ func confirmationText(r *engine.FindMaxResult) string {
 			continue
 		}
 		tried++
-		// Where more brings no more throughput the level still bears its load.
-		if s.Outcome == engine.OutcomeStable || s.Outcome == engine.OutcomePlateau {
+		if s.Held() {
 			held++
 		}
 	}
@@ -118,9 +117,15 @@ func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 	answer := "none"
 	if level, ok := r.Level(); ok {
 		answer = levelOf(r.Unit, level) + ", " + confirmationText(r)
+		if !r.Confirmed && !strings.HasSuffix(answer, "not repeated") {
+			answer += ", not confirmed"
+		}
 	}
 	p("limit\t%s", answer)
 	p("\t%s", r.Reason)
+	if r.LateSteps > 0 && r.Found {
+		p("\tSteps that were measured again because the generator was late: %d.", r.LateSteps)
+	}
 	if r.Found && r.P95LatencyMs != nil {
 		p("\t%s op/s there   P50 %s   P95 %s   P99 %s   errors %.3g %%", terminal.Rate(r.QPS),
 			terminal.MillisOrNone(r.P50LatencyMs), terminal.MillisOrNone(r.P95LatencyMs),

@@ -382,14 +382,33 @@ func (t *Tables) Drop(ctx context.Context, name string) error {
 	return db.Drop(ctx, name)
 }
 
-// Do refreshes, suspends or resumes a table.
-func (t *Tables) Do(ctx context.Context, name, verb string) (refresh.Table, error) {
+// Recheck asks judge about each table that has an owner, and suspends those of which it says why.
+func (t *Tables) Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error {
+	owned, err := t.s.Store.OwnedTables(ctx)
+	if err != nil {
+		return fmt.Errorf("checking derived tables: %w", err)
+	}
+	var failed []error
+	for _, table := range owned {
+		why := judge(table)
+		if why == "" {
+			continue
+		}
+		t.s.Log.Warn().Str("dynamic_table", table.Name).Str("reason", why).
+			Msg("a derived table is suspended: its owner has no right to it any more")
+		failed = append(failed, t.s.Store.RevokeDynamicTable(ctx, table.Name, table.OwnerID, why))
+	}
+	return errors.Join(failed...)
+}
+
+// Do refreshes, suspends or resumes a table; who resumes one is its owner from then on.
+func (t *Tables) Do(ctx context.Context, name, verb string, by store.User) (refresh.Table, error) {
 	var err error
 	switch verb {
 	case "suspend":
 		err = t.s.Store.SetDynamicTableStatus(ctx, name, refresh.Suspended)
 	case "resume":
-		err = t.s.Store.SetDynamicTableStatus(ctx, name, refresh.Active)
+		err = t.s.Store.ResumeDynamicTable(ctx, name, by.UserID, by.Name)
 	default:
 		err = t.s.Store.RequestRefresh(ctx, name)
 	}

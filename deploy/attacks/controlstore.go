@@ -105,6 +105,28 @@ var controlStore = []attack{
 	})},
 	{
 		1,
+		"a run with rules makes an operator an admin",
+		onEach(func(ctx context.Context, c *program.Client, dsn string) error {
+			var run struct {
+				ID string `json:"run_id"`
+			}
+			if err := c.Do(
+				ctx,
+				http.MethodPost,
+				"/api/runs",
+				map[string]any{"source": takeover(dsn) + rule, "allow_writes": true,
+					"start": true},
+				&run,
+			); err != nil {
+				return err
+			}
+			return ended(ctx, c, "/api/runs/"+run.ID)
+		}),
+	},
+	{1, "a rule posts to what no user may reach", rulePosts},
+	{1, "the forms of the page lead into the control store", forms},
+	{
+		1,
 		"a POSTGRES sink writes into the control store",
 		onEach(func(ctx context.Context, c *program.Client, dsn string) error {
 			saved, err := save(ctx, c, dsn)
@@ -141,6 +163,104 @@ const workload = `workload:
   warmup_seconds: 0
   duration_seconds: 1
 `
+
+// rule stops a run at its first row.
+const rule = "rules:\n- name: any\n  when: SELECT recordsProcessed FROM worker_statistics\n"
+
+// rulePosts has the rules of a run on each server post to metadata of clouds, and to the link.
+func rulePosts(ctx context.Context, s *stage) (string, error) {
+	tried := 0
+	for i := range s.servers {
+		name := "rules-" + uuid.NewString()[:8]
+		source := fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: %s\n  prepare: "+
+			"{rows: 100, if_exists: use}\nworkload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 1, "+
+			"duration_seconds: 4, warmup_seconds: 0}\nrules:\n",
+			name, s.dsnAs("target_owner", target), strings.ReplaceAll(name, "-", "_"))
+		for n, url := range []string{"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
+			"http://[::ffff:169.254.169.254]/", "http://100.100.100.200/"} {
+			source += fmt.Sprintf("- name: r%d\n  when: SELECT recordsProcessed FROM worker_statistics\n  do: webhook\n"+
+				"  url: %q\n", n, url)
+		}
+		c := s.users[oscar].sessions[i]
+		var run struct {
+			ID    string `json:"run_id"`
+			Rules []struct{ Name, Failure string }
+		}
+		err := c.Do(ctx, http.MethodPost, "/api/runs", map[string]any{"source": source, "start": true}, &run)
+		if err == nil {
+			err = ended(ctx, c, "/api/runs/"+run.ID)
+		}
+		if err == nil {
+			err = c.Do(ctx, http.MethodGet, "/api/runs/"+run.ID, nil, &run)
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, r := range run.Rules {
+			if tried++; !strings.Contains(r.Failure, "nobody is spoken with") {
+				return "", fmt.Errorf("rule %s: %q", r.Name, r.Failure)
+			}
+		}
+	}
+	if tried != 10 {
+		return "", fmt.Errorf("%d rules were tried, want 10", tried)
+	}
+	return "each of 10 rules says that its address is refused", nil
+}
+
+// forms saves what the forms of the page save, and turns it to the control store with a change, as a session does.
+func forms(ctx context.Context, s *stage) (string, error) {
+	good := s.dsnAs("target_owner", target)
+	return s.everywhere(ctx, func(ctx context.Context, c *program.Client, dsn string) error {
+		saved, err := save(ctx, c, good)
+		if err != nil {
+			return err
+		}
+		defer saved.drop(ctx, c)
+		var template struct {
+			ID      string `json:"template_id"`
+			Version int64
+		}
+		if err := c.Do(
+			ctx,
+			http.MethodPost,
+			"/api/templates",
+			map[string]any{"source": takeover(good)},
+			&template,
+		); err != nil {
+			return err
+		}
+		defer func() { _ = c.Do(ctx, http.MethodDelete, "/api/templates/"+template.ID, nil, nil) }()
+		own := func(err error) bool {
+			return err != nil &&
+				(strings.Contains(err.Error(), "Loadstone's own") || strings.Contains(err.Error(), "unix socket"))
+		}
+		// A form that saves what is refused later leads nowhere from any page that uses it.
+		err = c.Do(ctx, http.MethodPut, "/api/connections/"+saved.ID, map[string]any{"name": saved.Name, "driver": "postgres",
+			"dsn": dsn}, nil)
+		if err == nil {
+			if err = c.Do(ctx, http.MethodPost, "/api/connections/"+saved.ID+"/test", map[string]any{}, nil); !own(err) {
+				return err
+			}
+			err = c.Do(ctx, http.MethodPost, "/api/statements/catalog", map[string]any{"connection": saved.ID}, nil)
+		}
+		if !own(err) {
+			return err
+		}
+		if err := c.Do(ctx, http.MethodPut, "/api/templates/"+template.ID, map[string]any{"source": takeover(dsn),
+			"version": template.Version}, nil); err != nil {
+			return err
+		}
+		var run struct {
+			ID string `json:"run_id"`
+		}
+		if err := c.Do(ctx, http.MethodPost, "/api/tests/from-template/"+template.ID, map[string]any{"start": true},
+			&run); err != nil {
+			return err
+		}
+		return ended(ctx, c, "/api/runs/"+run.ID)
+	})
+}
 
 // takeover is a template that does so in a database.
 func takeover(dsn string) string {
@@ -225,8 +345,9 @@ func (s *stage) everywhere(ctx context.Context, way func(ctx context.Context, c 
 	}
 	tried := 0
 	for i, dsn := range own {
-		// Both servers have their turn, by token and by session.
-		c := s.users[oscar].tokens[i%2]
+		// Both servers have their turn, by token and by session, as programs and the forms of the page call.
+		u := s.users[oscar]
+		c := []*program.Client{u.tokens[0], u.sessions[1], u.tokens[1], u.sessions[0]}[i%4]
 		if err := refused(way(ctx, c, dsn), "Loadstone's own", "unix socket"); err != nil {
 			return "", fmt.Errorf("%s: %w", dsn, err)
 		}

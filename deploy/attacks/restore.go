@@ -17,6 +17,7 @@ import (
 // restored are the attacks with what came back from a backup, and with what a copy of the database gives away.
 var restored = []attack{
 	{7, "credentials of a deleted user, after a restore", credentialsAfterRestore},
+	{7, "a revoked node, after a restore", revokedNode},
 	{7, "hashes of a copy of the database are compared with guesses", func(ctx context.Context, s *stage) (string, error) {
 		known := 0
 		for _, c := range s.users[oscar].tokens {

@@ -21,6 +21,7 @@ var resultsdb = []attack{
 var effects = []string{"set_config('search_path', 'pg_catalog', false)", "pg_advisory_lock(1)", "lo_create(0)",
 	"lo_from_bytea(0, 'x')", "pg_logical_emit_message(false, 'a', 'b')", "pg_notify('a', 'b')", "pg_terminate_backend(1)",
 	"pg_cancel_backend(1)", "pg_sleep(5)", "query_to_xml('SELECT 1', true, true, '')", `U&"pg\005fsleep"(5)`,
+	`U&"pg!005fsleep" UESCAPE '!' (5)`, `pg_catalog.U&"set_conf*0069g" UESCAPE '*' ('DateStyle', 'German', false)`,
 	`pg_catalog . "pg_sleep" /* a */ (5)`, "setseed(0)", "pg_reload_conf()", "pg_promote()"}
 
 func sideEffects(ctx context.Context, s *stage) (string, error) {

@@ -23,6 +23,8 @@ FARGATE = {256: (512, 2048, 512), 512: (1024, 4096, 1024), 1024: (2048, 8192, 10
            4096: (8192, 30720, 1024), 8192: (16384, 61440, 4096), 16384: (32768, 122880, 8192)}
 # What other programs read of a container's environment.
 OTHERS = {"TMPDIR"}
+# The seconds that a worker needs behind its drain, to end its run workers and hand over what they recorded.
+HANDOVER = 45
 # What nobody may read in the definition: it is shown to whoever may describe the task.
 SECRET = {"LOADSTONE_JOIN", "LOADSTONE_NODE_TOKEN", "LOADSTONE_RESULTS_DATABASE_URL"}
 
@@ -77,8 +79,12 @@ def judge(task, of, known, user, owned):
             yield f"{SECRET & set(environment)} stands where everybody can read it"
         if "LOADSTONE_JOIN" not in secrets:
             yield "the worker has no token to join with"
-        if c.get("command") != ["worker"]:
-            yield f"the program is asked for {c.get('command')}"
+        asked = c.get("command", [])
+        drain = re.fullmatch(r"--drain=(\d+)s", asked[-1]) if len(asked) == 2 and asked[0] == "worker" else None
+        if not drain:
+            yield f"the program is asked for {asked}, and not for worker with --drain in seconds"
+        elif int(drain[1]) + HANDOVER > c.get("stopTimeout", 30):
+            yield f"it is killed {HANDOVER} s after its drain, or sooner, while it hands over"
         if c.get("user") != user:
             yield f"it runs as {c.get('user')}, and the image is made for {user}"
         if not c.get("readonlyRootFilesystem") or c.get("linuxParameters", {}).get("capabilities") != {"drop": ["ALL"]}:
@@ -131,6 +137,7 @@ BROKEN = {
     "nothing to write to": (container(mountPoints=[]), "read-only"),
     "another user": (container(user="0:0"), "0:0"),
     "capabilities": (container(linuxParameters={}), "more than it needs"),
+    "a long drain": (container(command=["worker", "--drain=100s"]), "while it hands over"),
     "a long stop": (container(stopTimeout=300), "120 s"),
     "another command": (container(command=["serve"]), "serve"),
 }

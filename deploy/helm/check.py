@@ -166,6 +166,9 @@ def judge_pod(case, where, pod, known):
             path = v.get("value", "")
             if path.startswith("/etc/loadstone/") and path.rsplit("/", 1)[0] not in mounts:
                 fail(case, f"{where} reads {path}, which is not mounted")
+        drain = [int(a.removeprefix("--drain=").removesuffix("s")) for a in c["args"] if a.startswith("--drain=")]
+        if command == "worker" and (not drain or pod["terminationGracePeriodSeconds"] < drain[0] + 45):
+            fail(case, f"{where} is killed {pod['terminationGracePeriodSeconds']} s after SIGTERM and drains for {drain}")
         if not {"/data", "/tmp"} <= mounts:
             fail(case, f"{where} has no place to write: {mounts}")
 

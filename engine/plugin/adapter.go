@@ -82,6 +82,17 @@ type Query struct {
 	TimeoutMs int64 `json:"timeout_ms,omitempty"`
 }
 
+// KeyQuery reads keys of a table, spread over all of it, in the order of the key. The host runs it when the table is
+// as the run finds it, takes the rows as they come, and packs them.
+type KeyQuery struct {
+	SQL string `json:"sql"`
+	// Columns are those of the table that each row has.
+	Columns []string `json:"columns"`
+	// TimeoutMs bounds the query. Limit is how many keys it gives at most.
+	TimeoutMs int64 `json:"timeout_ms,omitempty"`
+	Limit     int64 `json:"limit"`
+}
+
 // QueryResult is what a Query gave. Values are JSON: null, number, string, bool;
 // 64-bit integers beyond 2^53, numerics, uuids and times are strings.
 type QueryResult struct {
@@ -99,9 +110,11 @@ type AdapterAnswer struct {
 	Table   *engine.Table `json:"table,omitempty"`
 	Pool    *engine.Pool  `json:"pool,omitempty"`
 	// Values is a sample of whole rows, with the columns that constraints bind and those that cannot be invented.
-	Values    *engine.Pool `json:"values,omitempty"`
-	DDL       []string     `json:"ddl,omitempty"`
-	AfterLoad []string     `json:"after_load,omitempty"`
+	Values *engine.Pool `json:"values,omitempty"`
+	// Keys answers OpInspect: how the host reads the table's keys, if there are any to read.
+	Keys      *KeyQuery `json:"keys,omitempty"`
+	DDL       []string  `json:"ddl,omitempty"`
+	AfterLoad []string  `json:"after_load,omitempty"`
 	// Swap answers OpDDL with recreate: what puts the new table in the place of the old
 	// one. It is executed in one transaction, together with that of the run's other tables.
 	Swap       []string           `json:"swap,omitempty"`

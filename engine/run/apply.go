@@ -37,6 +37,8 @@ func (l *runLoop) apply(ctx context.Context, h lifecycle.Event) {
 			}
 		case lifecycle.RecordStep:
 			l.keepStep(a.Step)
+		case lifecycle.SkipStep:
+			l.logSkipped(a)
 		case lifecycle.SendTargets:
 			l.sendTargets(scaling.TargetChange{Reason: engine.TargetInitial}, l.Workers)
 		case lifecycle.BeginStage:

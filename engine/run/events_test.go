@@ -98,36 +98,6 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 	}
 }
 
-// TestASearchOverTheRateTellsEachRunWorker: each step has one event for each run worker, with its part of the rate.
-func TestASearchOverTheRateTellsEachRunWorker(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t).start()
-	start, more, most := 40.0, 40.0, 80.0
-	run := f.run(func(sc *engine.Scenario) {
-		searching(sc)
-		sc.Workload.ConcurrentConnections, sc.Workload.MaxInFlight, sc.Workload.Arrival = 8, 1000, engine.ArrivalConstant
-		sc.FindMax.Unit, sc.FindMax.MaxConcurrency = engine.FindMaxRate, nil
-		sc.FindMax.StartRate, sc.FindMax.RateIncrement, sc.FindMax.MaxRate, sc.FindMax.StepDurationSeconds = &start, &more,
-			&most, 0.5
-	})
-	r := f.wait(run.RunID).FindMax
-	if r == nil || r.Steps < 2 {
-		t.Fatalf("%+v\n%s", r, f.logs(run.RunID))
-	}
-	d := f.settled(run.RunID)
-	steps := told(d, engine.TargetStepAdvance)
-	if len(steps) != 2*r.Steps {
-		t.Fatalf("%d events of %d steps with 2 run workers", len(steps), r.Steps)
-	}
-	for i, e := range steps {
-		level := r.History[i/2].Level()
-		if e.StepNumber != i/2+1 || e.StepID == "" || e.StepID != steps[i/2*2].StepID || e.WorkerID == "" ||
-			e.TargetQPS == nil || *e.TargetQPS != level/2 || e.TargetConnections == nil || *e.TargetConnections != 4 {
-			t.Errorf("event %d of the step at %v: %+v", i, level, e)
-		}
-	}
-}
-
 // TestTheDrainOfTheTemplateBoundsAStop: what waits for a lock is cancelled when the drain is over, and the run ends.
 func TestTheDrainOfTheTemplateBoundsAStop(t *testing.T) {
 	t.Parallel()

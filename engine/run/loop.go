@@ -479,12 +479,14 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 		l.writeLogWith(runlog.Details{"connections": w.Connections}, engine.LogInfo, w,
 			"%s is ready with %d connections on %s", w.ID, w.Connections, m.NodeID)
 	case engine.WorkerFailed:
-		if l.sc.Scaling.Elastic() && l.life.Started() && !l.life.Stopping() && m.Err != nil &&
+		goesOn := !l.life.Stopping() || l.life.StopReason() == engine.StopDurationElapsed
+		if l.sc.Scaling.Elastic() && l.life.Started() && goesOn && m.Err != nil &&
 			m.Err.Code == engine.CodeUnavailable && l.life.CarriedLoad(w.ID) {
 			// Its node took it along, or it stopped by itself: nothing is wrong with the load, and the others go on.
 			l.markLost(w, message, l.clock.Now())
 			w.State.Totals = m.Totals
-			l.apply(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}})
+			l.replaceLost(ctx) // first: a run goes on that has lost its only run worker
+			l.apply(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}, Message: message})
 			l.settleLoad()
 			l.publish(false)
 			return

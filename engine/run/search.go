@@ -96,6 +96,17 @@ func (l *runLoop) keepStep(step engine.FindMaxStep) {
 	l.publish(false)
 }
 
+// logSkipped tells the log of a step that was not judged, and of the answer where the search ended with it.
+func (l *runLoop) logSkipped(a lifecycle.SkipStep) {
+	search := l.life.Search().Series()
+	l.writeLog(engine.LogInfo, nil, "Step %d at %s is not judged: %s", a.Number, search.Describe(a.Level), a.Why)
+	if r := search.Result(); r != nil {
+		l.writeLog(engine.LogInfo, nil, "%s", r.Reason)
+	}
+	l.saveSearch(nil)
+	l.publish(false)
+}
+
 // saveSearch queues the state of the search, with the steps that were judged since.
 func (l *runLoop) saveSearch(steps []engine.FindMaxStep) {
 	state := l.search.state(l.clock.Now())

@@ -84,6 +84,7 @@ func (l *runLoop) sendTargets(a scaling.TargetChange, workers []*Worker, more ..
 
 // flush sends the events whose write has ended, or whose time has come, in order.
 func (l *runLoop) flush(now time.Time) {
+	measured := false
 	for events, ok := l.sender.next(now); ok; events, ok = l.sender.next(now) {
 		all := l.Nodes()
 		for _, e := range events {
@@ -95,10 +96,14 @@ func (l *runLoop) flush(now time.Time) {
 				l.line.Expect(WorkerIDs(l.Workers))
 			case e.Type == engine.EventSetPhase:
 				l.life.PhaseSent(now, e.Data.Phase)
+				measured = measured || e.Data.Phase == engine.PhaseMeasurement
 			case e.Data.StepNumber > 0:
 				l.life.StepSent(now, e.Data.StepNumber)
 			}
 		}
+	}
+	if measured {
+		l.repeatState() // with the end of the run, which is known now
 	}
 }
 
@@ -141,7 +146,8 @@ func (l *runLoop) state() protocol.RunState {
 	return protocol.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
 		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
-		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.HasUnknownLoad()}
+		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), EndAt: l.life.PlannedEnd(),
+		AtMost: l.HasUnknownLoad()}
 }
 
 // startLead is how far ahead START lies, should it be decided now.

@@ -26,6 +26,7 @@ func TestAStepIsJudgedWhenAllHaveMeasuredIt(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		sc := redistributions()["a step of a search"].sc
 		sc.FindMax.StepDurationSeconds = 10
+		v.closed = slots(64, 10*time.Millisecond)
 		v.start(sc)
 		v.until("worker-1")
 		v.disconnect("worker-1")
@@ -52,6 +53,7 @@ func TestALevelThatNobodyBearsDoesNotHold(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtualServer) {
 		sc := redistributions()["a step of a search"].sc
 		sc.FindMax.StepDurationSeconds = 10
+		v.closed = slots(64, 10*time.Millisecond)
 		v.start(sc)
 		v.store.rows(0, true)
 		v.wait(5 * time.Minute)

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	runlive "github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/runlog"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -75,7 +76,7 @@ func (l *runLoop) aggregate(now time.Time) {
 				Status: w.State.Status, Phase: w.State.Phase,
 				Health: w.Health(now), LastHeartbeat: w.LastSeen, TargetConnections: w.Connections,
 				OpenConnections: w.State.OpenConnections, Silent: runlive.IsSilent(w.State.Status, w.LastSeen, now),
-				LoadStart: w.State.LoadStart()})
+				LoadEndsBy: l.loadEndsBy(w, now), LoadStart: w.State.LoadStart()})
 			rows = append(rows, l.heartbeat(w))
 			switch s := w.State.Status; {
 			case s == engine.WorkerCompleted:
@@ -125,6 +126,27 @@ func (l *runLoop) aggregate(now time.Time) {
 	}
 	l.rules.Tick(t, now)
 	l.writer.SaveTick(t)
+}
+
+// loadEndsBy is until when a run worker that cannot be reached issues operations at the latest; zero for one that can
+// be, and when that time is over.
+func (l *runLoop) loadEndsBy(w *Worker, now time.Time) time.Time {
+	silent := runlive.IsSilent(w.State.Status, w.LastSeen, now)
+	if !silent && w.State.Status != engine.WorkerDead || !l.life.Started() || w.State.Totals != nil {
+		w.unreachable = false
+		return time.Time{}
+	}
+	// It knows the planned end of the run, and nothing of a STOP that came after its last contact.
+	by := protocol.EndOfLoad(w.LastSeen, protocol.ContactTimeout, l.life.LoadEndOf(w.LastSeen))
+	if !by.After(now) {
+		return time.Time{}
+	}
+	if !w.unreachable {
+		w.unreachable = true
+		l.writeLogWith(runlog.Details{"node_id": w.State.NodeID, "load_ends_by": engine.At(by)}, engine.LogWarning, w,
+			"%s cannot be reached; its load ends by %s at the latest", w.State.NodeID, by.UTC().Format("15:04:05 UTC"))
+	}
+	return by
 }
 
 // heartbeat is what is stored of a run worker each second.

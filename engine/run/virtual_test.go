@@ -44,6 +44,9 @@ type virtualServer struct {
 	workers map[string]*virtualWorker
 	// served is what the target serves in a second by so many connections in all; nil: what is asked for.
 	served func(connections int, rate float64) float64
+	// closed is what the target serves in a second in a closed loop of so many connections, and how long each operation
+	// takes; nil: ten of a millisecond to each run worker.
+	closed func(connections int) (perSecond float64, each time.Duration)
 	// quota is asked by the writers; nil is no bound.
 	quota record.Quota
 	// acked are the parts that the server has acknowledged.
@@ -302,10 +305,20 @@ func (v *virtualServer) reportAll(ctx context.Context) {
 	}
 }
 
-// second is a second of load: ten operations, or the part of the rate that the target serves.
+// second is a second of load: ten operations, 200 in a search, or what the target serves.
 func (v *virtualServer) second(w *virtualWorker, connections int, rate float64) {
 	n, target := int64(10), (*float64)(nil)
-	waiting := 0
+	if w.step.Number > 0 {
+		n = 200 // enough for the percentiles of a step
+	}
+	waiting, each := 0, time.Millisecond
+	if v.closed != nil && rate == 0 {
+		var served float64
+		served, each = v.closed(connections)
+		w.rest += served * float64(w.connections) / float64(connections)
+		n = int64(w.rest)
+		w.rest -= float64(n)
+	}
 	if rate > 0 {
 		served := rate
 		if v.served != nil {
@@ -324,9 +337,17 @@ func (v *virtualServer) second(w *virtualWorker, connections int, rate float64) 
 	recs := make([]engine.Execution, n)
 	for i := range recs {
 		at := now.UnixNano() - int64(time.Second) + int64(i)
-		recs[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: 1e6, Seq: uint32(w.started - n + int64(i)), Rows: 1,
-			Kind: engine.KindPointLookup, Success: true, Warmup: w.phase == engine.PhaseWarmup}
-		latency.Record(1e6)
+		recs[i] = engine.Execution{
+			DueAt:     at,
+			StartedAt: at,
+			Elapsed:   int64(each),
+			Seq:       uint32(w.started - n + int64(i)),
+			Rows:      1,
+			Kind:      engine.KindPointLookup,
+			Success:   true,
+			Warmup:    w.phase == engine.PhaseWarmup,
+		}
+		latency.Record(int64(each))
 	}
 	if err := w.writer.Write(recs); err != nil {
 		v.t.Error(err)

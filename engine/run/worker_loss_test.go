@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -323,6 +324,96 @@ func TestAWorkerThatItsNodeTookAlongIsReplacedAtOnce(t *testing.T) {
 				}
 				if sum := v.figures(); sum.Status != want || sum.Validity != engine.VerdictDegraded {
 					t.Errorf("%s, %s, want %s", sum.Status, sum.Validity, want)
+				}
+			})
+		})
+	}
+}
+
+// TestTheOnlyRunWorkerOfAnElasticRunIsReplaced when its node leaves: the run goes on, and ends as FAILED with what the run
+// worker said where nobody takes its place.
+func TestTheOnlyRunWorkerOfAnElasticRunIsReplaced(t *testing.T) {
+	for _, room := range []bool{true, false} {
+		inVirtualTime(t, func(t *testing.T, v *virtualServer) {
+			sc := elastic(engine.ScalingAuto, 0)
+			sc.Workload.ConcurrentConnections = 2
+			v.start(sc)
+			v.mu.Lock()
+			v.rejects = !room
+			w := v.workers["worker-0"]
+			w.status = engine.WorkerFailed
+			r := w.report()
+			r.Err, r.Totals = &engine.Error{
+				Code:    engine.CodeUnavailable,
+				Message: "worker-0 has left with its node.",
+			}, &engine.Totals{}
+			v.report(r)
+			v.mu.Unlock()
+			v.wait(5 * time.Second)
+			n, connections, _ := v.offered()
+			if room {
+				if n != 1 || connections != 2 || v.live().Status != engine.StatusRunning {
+					t.Errorf("%d workers bear %d connections\n%s", n, connections, v.store.text())
+				}
+				return
+			}
+			run, err := v.store.Run(t.Context(), "run-1")
+			if err != nil || run.Status != engine.StatusFailed {
+				t.Errorf("%s, %v\n%s", run.Status, err, v.store.text())
+			}
+		})
+	}
+}
+
+// TestARunThatLosesANodeInItsLastMinuteIsCompleted, when others have borne its load to the end. A FIXED run needs all.
+func TestARunThatLosesANodeInItsLastMinuteIsCompleted(t *testing.T) {
+	fixed := elastic(engine.ScalingFixed, 0)
+	fixed.Scaling.WorkerCount = 4
+	for name, tc := range map[string]struct {
+		sc   engine.Scenario
+		cut  int  // how many are cut off
+		back bool // one is heard again, and says that it has stopped by itself
+		want engine.Status
+	}{
+		"AUTO":                    {elastic(engine.ScalingAuto, 0), 1, false, engine.StatusCompleted},
+		"BOUNDED":                 {elastic(engine.ScalingBounded, 4), 3, false, engine.StatusCompleted},
+		"AUTO, it stopped itself": {elastic(engine.ScalingAuto, 0), 1, true, engine.StatusCompleted},
+		"AUTO, all are lost":      {elastic(engine.ScalingAuto, 0), 4, false, engine.StatusFailed},
+		"FIXED":                   {fixed, 1, false, engine.StatusFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, v *virtualServer) {
+				tc.sc.Workload.DurationSeconds = 100
+				v.start(tc.sc)
+				v.wait(80 * time.Second)
+				for i := range tc.cut {
+					v.disconnect(fmt.Sprint("worker-", i))
+				}
+				v.wait(15 * time.Second)
+				for _, w := range v.live().Workers {
+					cut := !w.SilentSince.IsZero()
+					if by := w.LoadEndsBy; cut == by.IsZero() || cut && (by.Sub(v.live().Timestamp.Time) < 3*time.Second ||
+						by.Sub(v.live().Timestamp.Time) > 8*time.Second) {
+						t.Errorf("%s is cut: %t, and its load ends by %v; it is %v", w.WorkerID, cut, by, v.live().Timestamp)
+					}
+				}
+				if text := v.store.text(); !strings.Contains(text, "cannot be reached; its load ends by ") {
+					t.Errorf("nobody says that it cannot be reached\n%s", text)
+				}
+				if tc.back {
+					v.wait(10 * time.Second)
+					v.mu.Lock()
+					w := v.workers["worker-0"]
+					w.status = engine.WorkerFailed
+					r := w.report()
+					r.Err, r.Totals = &engine.Error{Code: engine.CodeUnavailable, Message: "stopped by itself"}, &engine.Totals{}
+					v.report(r)
+					v.mu.Unlock()
+				}
+				v.wait(2 * time.Minute)
+				sum := v.figures()
+				if sum.Status != tc.want || sum.Validity != engine.VerdictDegraded {
+					t.Errorf("%s, %s\n%s", sum.Status, sum.Validity, v.store.text())
 				}
 			})
 		})

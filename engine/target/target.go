@@ -207,6 +207,38 @@ type Conn interface {
 	Close() error
 }
 
+// Transaction is where a session stands, as the server said with its last answer.
+type Transaction uint8
+
+const (
+	// TransactionUnknown: the driver is not told, or the connection is lost.
+	TransactionUnknown Transaction = iota
+	// TransactionNone: no transaction is open.
+	TransactionNone
+	// TransactionOpen: one is open, and takes statements.
+	TransactionOpen
+	// TransactionFailed: one is open, and takes nothing but its end.
+	TransactionFailed
+)
+
+// CodeTransactionState is the code of an operation after which the session did not stand where the workload has it. The
+// driver closes such a connection; the server did not.
+const CodeTransactionState = "transaction_state"
+
+// TransactionConn is an optional ability of a Conn: it knows where its session stands.
+type TransactionConn interface {
+	// Transaction may be called by who may call Exec, between operations.
+	Transaction() Transaction
+}
+
+// TransactionOf is where the session of a connection stands.
+func TransactionOf(c Conn) Transaction {
+	if t, ok := c.(TransactionConn); ok {
+		return t.Transaction()
+	}
+	return TransactionUnknown
+}
+
 // EventConn is an optional ability of a Conn: an event loop sends an operation
 // and takes its answer when the socket has something to read, instead of blocking in Exec.
 //
@@ -247,6 +279,23 @@ func Read(ctx context.Context, db Database, sql string, limit time.Duration, arg
 		return r.Read(ctx, sql, limit, args...)
 	}
 	return db.Query(ctx, sql, args...)
+}
+
+// RowReader is an optional ability of a Database: reading results of any size, by queries that cannot write.
+type RowReader interface {
+	// ReadRows is Read without its limit of bytes, and calls row for each row as it arrives. The slice of values is
+	// reused. An error of row ends the query and is returned.
+	ReadRows(ctx context.Context, sql string, limit time.Duration, row func(values []any) error) error
+}
+
+// ReadRows reads row by row, through Stream when db has no better way.
+func ReadRows(ctx context.Context, db Database, sql string, limit time.Duration, row func(values []any) error) error {
+	if r, ok := db.(RowReader); ok {
+		return r.ReadRows(ctx, sql, limit, row)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return Stream(ctx, db, sql, nil, func([]string) error { return nil }, row)
 }
 
 // TableMarker is an optional ability of a Database: it keeps apart the tables that

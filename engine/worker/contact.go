@@ -57,16 +57,26 @@ func (n *Node) report() { n.out.each(n.reportTo) }
 // reportTo sends the node's status to one server, with what its clock is to the node's.
 func (n *Node) reportTo(s *session) {
 	n.mu.Lock()
-	draining := n.draining || n.drainRequested
+	draining, refusal := n.draining || n.drainRequested, n.refusal
 	n.mu.Unlock()
 	now, line := time.Now(), n.clock.Now()
 	ahead, wrong := s.clocks.estimate(line)
 	if wrong > 0 {
 		ahead -= n.clock.Offset() // the page shows the machine's clock as it is set now
 	}
-	s.out.Put(protocol.Status{ClockOffset: ahead, ClockError: wrong,
-		Sequence: n.statuses.next(now, line), NodeID: n.opts.NodeID, Alive: true,
-		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
+	s.out.Put(protocol.Status{
+		ClockOffset: ahead,
+		ClockError:  wrong,
+		Sequence:    n.statuses.next(now, line),
+		NodeID:      n.opts.NodeID,
+		Alive:       true,
+		AcceptingWork: !draining &&
+			refusal == "",
+		Refusal:   refusal,
+		Draining:  draining,
+		Resources: *n.resources.Load(),
+		At:        now,
+	})
 }
 
 // acknowledgedStatus hands an acknowledgement to the run workers that it is about.
@@ -122,7 +132,44 @@ func (w *runWorker) deadline() time.Time {
 	if !w.hadContact {
 		return time.Time{}
 	}
-	return w.contact.Add(w.node.opts.ContactLimit)
+	return protocol.EndOfLoad(w.contact, w.node.opts.ContactLimit, w.endsAt)
+}
+
+// setEnd takes when the load ends by plan, by the clock of who has assigned the run worker. What an owner of another
+// epoch says is by another clock, and the end has not moved.
+func (w *runWorker) setEnd(at time.Time, epoch int64) {
+	if at.IsZero() || epoch != w.a.Epoch {
+		return
+	}
+	w.endsAt = time.Now().Add(at.Round(0).Sub(w.ownerNow()))
+	if w.load != nil && w.hadContact {
+		w.load.SetDeadline(w.deadline())
+	}
+	w.tryEnd()
+}
+
+// tryEnd ends the load in order when its planned end has come and the owner of the run is out of reach: as the STOP does
+// that has not come. While there is contact it is about to.
+func (w *runWorker) tryEnd() {
+	if w.stopping || w.endsAt.IsZero() || !w.loadStarted {
+		return
+	}
+	due := w.endsAt
+	if with := w.contact.Add(protocol.EndGrace); with.After(due) {
+		due = with
+	}
+	if wait := time.Until(due); wait > 0 {
+		w.endTimer.Reset(wait)
+		return
+	}
+	w.log(
+		engine.LogWarning,
+		"%s has ended its load by itself at the planned end of the run: for %.0f s no owner of the run "+
+			"has acknowledged what its node reports",
+		w.a.WorkerID,
+		time.Since(w.contact).Seconds(),
+	)
+	w.stop(protocol.DrainTimeoutOf(w.a.Workload, engine.StopDurationElapsed))
 }
 
 // watch stops the worker by itself when the owner of its run has been silent for too long.

@@ -196,3 +196,49 @@ func TestAWorkerThatIsNeverAcknowledgedLeaves(t *testing.T) {
 		s.end()
 	})
 }
+
+// TestTheLoadEndsAtThePlannedEndWithoutContact: and not a minute after the last contact, in order. While there is contact
+// the STOP is waited for, and who has taken the run over says nothing of the end by another clock.
+func TestTheLoadEndsAtThePlannedEndWithoutContact(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cutAfter, ended, least time.Duration
+		ahead                  time.Duration
+		epoch                  int64
+	}{
+		"cut long before":         {cutAfter: 10 * time.Second, least: 30 * time.Second, ended: 30500 * time.Millisecond, epoch: 3},
+		"a clock ahead":           {cutAfter: 10 * time.Second, least: 30 * time.Second, ended: 30500 * time.Millisecond, epoch: 3, ahead: time.Hour},
+		"cut a second before":     {cutAfter: 29 * time.Second, least: 30 * time.Second, ended: 31500 * time.Millisecond, epoch: 3},
+		"cut after the end":       {cutAfter: 40 * time.Second, least: 40 * time.Second, ended: 43 * time.Second, epoch: 3},
+		"by the clock of an heir": {cutAfter: 10 * time.Second, least: 58 * time.Second, ended: 61 * time.Second, epoch: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newFakeLoad()
+				s := connectAhead(t, t.TempDir(), l, nil, tc.ahead)
+				s.send(assign(), start(1), measure(2))
+				time.Sleep(2 * time.Second) // the clocks are compared
+				begun := time.Now()
+				s.send(protocol.RunState{RunID: runID, Epoch: tc.epoch, Status: engine.StatusRunning, Started: true,
+					Phase: engine.PhaseMeasurement, LastSequence: 2, EndAt: begun.Add(tc.ahead + 30*time.Second)})
+				time.Sleep(tc.cutAfter)
+				s.silence()
+				var took time.Duration
+				for ; took < 2*time.Minute && s.last().Status == engine.WorkerRunning; took = time.Since(begun) {
+					time.Sleep(100 * time.Millisecond)
+					synctest.Wait()
+				}
+				end := s.last()
+				if took < tc.least || took > tc.ended+200*time.Millisecond ||
+					(end.Err == nil) != (tc.epoch == 3) {
+					t.Errorf("%s (%v) after %v, want %v to %v", end.Status, end.Err, took, tc.least, tc.ended)
+				}
+				l.mu.Lock()
+				if until := l.until.Sub(begun); tc.epoch == 3 && tc.cutAfter == 10*time.Second && until > 32*time.Second {
+					t.Errorf("it may issue operations until %v", until)
+				}
+				l.mu.Unlock()
+				s.end()
+			})
+		})
+	}
+}

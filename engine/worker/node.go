@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/version"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
 	// default of record.Reserve, less than 0 none.
 	Reserve int64
+	// Space reads the free bytes of a folder's disk and its size; nil is record.Space.
+	Space func(dir string) (free, size int64, ok bool)
 	// Capacity bounds the connections of all run workers together; 0 means what the
 	// machine's cores and memory suggest, less than 0 no bound.
 	Capacity int
@@ -106,6 +109,12 @@ type Node struct {
 	quarantined []protocol.QuarantinedPart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
 	draining, drainRequested bool
+	// refusal says why the node takes no run workers although it does not drain, empty where it does.
+	refusal string
+	// left is closed when the time is over that a draining node gives its work, which is drained.
+	left    chan struct{}
+	leaving sync.Once
+	drained time.Duration
 }
 
 type workerKey struct{ runID, workerID string }
@@ -129,6 +138,9 @@ func NewNode(opts Options) *Node {
 	if opts.ContactLimit <= 0 || opts.ContactLimit > protocol.ContactTimeout {
 		opts.ContactLimit = protocol.ContactTimeout
 	}
+	if opts.Space == nil {
+		opts.Space = record.Space
+	}
 	if opts.Capacity == 0 {
 		opts.Capacity = capacityOf(host.CPUs(), host.Memory())
 	}
@@ -136,6 +148,7 @@ func NewNode(opts Options) *Node {
 		clock: clock.New(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
 	n.stored, n.announcedEarly, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
+	n.left = make(chan struct{})
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
 		n.readyEarly, n.forgetFiles)
 	if opts.Queries != nil {
@@ -286,6 +299,7 @@ func (n *Node) heartbeat(ctx context.Context) {
 		r := n.opts.Sample()
 		n.resources.Store(&r)
 		n.disk.apply(diskbudget.Tick{})
+		n.checkRoom()
 		n.report()
 		select {
 		case <-ctx.Done():
@@ -393,6 +407,11 @@ func (n *Node) assign(s *session, a protocol.AssignRun) {
 	}
 	if n.draining || n.drainRequested || n.lifetime.Err() != nil {
 		reject(fmt.Sprintf("The node %s is draining.", n.opts.NodeID), "start the run again on another node")
+		return
+	}
+	if n.refusal != "" {
+		reject(fmt.Sprintf("The node %s takes no run workers: %s.", n.opts.NodeID, n.refusal),
+			"Delete old runs, or put the node's data directory on a larger disk; other nodes go on.")
 		return
 	}
 	if limit := n.opts.Capacity; limit > 0 {

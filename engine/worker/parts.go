@@ -29,6 +29,7 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 			n.mu.Unlock()
 			continue
 		}
+		p.Pressing = n.draining // its process is about to end, and with it perhaps its disk
 		n.keep(p, filepath.Join(dir, a.Name))
 		n.mu.Unlock()
 		if !salvaged {

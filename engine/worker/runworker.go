@@ -47,6 +47,8 @@ type runWorker struct {
 	started     bool
 	startAt     time.Time   // when the load is to begin, by the owner's clock; zero is at once
 	startsAt    *time.Timer // until then
+	endTimer    *time.Timer // when the planned end is due
+	endsAt      time.Time   // when the load ends by plan, by the monotonic clock; zero while that is not known
 	loadStarted bool        // the load
 	stopping    bool
 	stoppedAt   time.Time // when it was told to stop
@@ -175,10 +177,12 @@ func (w *runWorker) run(ctx context.Context) {
 	}()
 	w.ticker = time.NewTicker(protocol.FirstReportDelay(w.a.WorkerGroupID))
 	defer w.ticker.Stop()
+	w.endTimer = time.NewTimer(protocol.StartTimeout)
+	defer w.endTimer.Stop()
 	var inBeat sync.Once
 	defer w.step.halt()
 	defer w.clearBegin()
-	over := ctx.Done()
+	over, left := ctx.Done(), w.node.left
 	for {
 		var failed <-chan error
 		var done <-chan struct{}
@@ -192,6 +196,9 @@ func (w *runWorker) run(ctx context.Context) {
 			if w.cut != nil {
 				w.cut()
 			}
+		case <-left:
+			left = nil
+			w.endWithNode()
 		case <-w.inbox.Ready():
 			if m, ok := w.inbox.Take(); ok {
 				w.handle(m)
@@ -225,6 +232,8 @@ func (w *runWorker) run(ctx context.Context) {
 			return
 		case <-w.beginDue():
 			w.tryBegin()
+		case <-w.endTimer.C:
+			w.tryEnd()
 		case <-w.step.due():
 			w.stepDue(w.line.Load().Now())
 		case <-w.ticker.C:
@@ -334,6 +343,7 @@ func (w *runWorker) applyState(s protocol.RunState) {
 		w.stop(limit)
 		return
 	}
+	w.setEnd(s.EndAt, s.Epoch)
 	w.enterPhase(s.Phase)
 	w.enterStep(s.Step)
 	if t, ok := s.Targets[w.a.WorkerID]; ok {
@@ -441,6 +451,7 @@ func (w *runWorker) startLoad() {
 	w.beginStep(w.line.Load().Now())
 	at, late := w.began()
 	w.change(func(s *protocol.WorkerState) { s.Status, s.BeganAt, s.BeganLate = engine.WorkerRunning, at, late })
+	w.tryEnd()
 }
 
 // follows reports whether the worker follows the stages of its workload by

@@ -341,6 +341,75 @@ func TestADrainingNodeTakesNothingNew(t *testing.T) {
 	})
 }
 
+// TestANodeThatLeavesEndsItsRunWorkersAndHandsOver: when its drain limit has passed, and not before. The owner of the
+// run hears who left and why, and what was recorded is to be fetched at once.
+func TestANodeThatLeavesEndsItsRunWorkersAndHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		l.records = 3
+		s := connect(t, t.TempDir(), l, nil)
+		s.send(assign(), start(1))
+		synctest.Wait()
+		gone := make(chan Remainder, 1)
+		go func() { gone <- s.node.Leave(t.Context(), 20*time.Second) }()
+		time.Sleep(19 * time.Second)
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerRunning {
+			t.Fatalf("%s before the limit", got.Status)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		got, parts := s.last(), messages[protocol.WorkReady](s)
+		if got.Status != engine.WorkerFailed || got.Err.Code != engine.CodeUnavailable || got.Totals.Started != 3 ||
+			!strings.Contains(got.Err.Message, "worker-0 has left with its node n") {
+			t.Fatalf("%+v: %v", got, got.Err)
+		}
+		if len(parts) != 1 || !parts[0].Pressing {
+			t.Fatalf("%+v", parts)
+		}
+		select {
+		case left := <-gone:
+			t.Fatalf("it has left with %+v that nobody has", left)
+		default:
+		}
+		s.send(protocol.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "test-1"},
+			protocol.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: parts[0].Artifact.Name,
+				SHA256: parts[0].Artifact.SHA256})
+		if left := <-gone; !left.None() {
+			t.Errorf("left: %+v", left)
+		}
+		s.end()
+	})
+}
+
+// TestWhatANodeKeepsIsAskedForWhenItLeaves: run workers that have ended before leave their record on it until the run
+// ends. A server that is away keeps no node for ever.
+func TestWhatANodeKeepsIsAskedForWhenItLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		l.records = 3
+		s := connect(t, t.TempDir(), l, nil)
+		s.send(assign(), start(1), stop(2))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if parts := messages[protocol.WorkReady](s); len(parts) != 1 || parts[0].Pressing {
+			t.Fatalf("%+v", parts)
+		}
+		begun := time.Now()
+		left := s.node.Leave(t.Context(), time.Minute)
+		if took := time.Since(
+			begun,
+		); left != (Remainder{Ends: 1, Parts: 1}) ||
+			took > time.Minute+HandoverTimeout+time.Second {
+			t.Errorf("left after %v: %+v", took, left)
+		}
+		if parts := messages[protocol.WorkReady](s); len(parts) != 2 || !parts[1].Pressing {
+			t.Errorf("%+v", parts)
+		}
+		s.end()
+	})
+}
+
 func TestSeedsOfSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Int64Range(0, 1<<53-1).Draw(t, "seed")

@@ -249,7 +249,8 @@ func TestSampleTable(t *testing.T) {
 	}
 	table = plan.Tables[0]
 	if table.Rows != 20_000+int64(first[engine.KindInsert].rows) || table.Dense || table.DenseMax == nil ||
-		*table.DenseMax < 20_000 || len(plan.Pools) != 0 {
+		*table.DenseMax < 20_000 || table.KnownKeys != table.Rows || len(plan.Pools) != 1 ||
+		len(plan.Pools[0].Rows) != 0 {
 		t.Errorf("after %d inserts the table is %+v with %d pools", first[engine.KindInsert].rows, table, len(plan.Pools))
 	}
 	b.run(plan, `{}`, 500)
@@ -275,7 +276,7 @@ func TestLargeSparseTable(t *testing.T) {
 		if len(plan.Pools) != 1 || len(plan.Pools[0].Rows) < minimum {
 			t.Fatalf("%s: the pools are %d", table, len(plan.Pools))
 		}
-		doc, err := json.Marshal(plan.Pools)
+		doc, err := json.Marshal(plan.Pools[0].Rows)
 		if err != nil || len(doc) > 1<<20 {
 			t.Errorf("%s: the pool has %d bytes, %v", table, len(doc), err)
 		}

@@ -20,6 +20,8 @@ type frozenStatements struct {
 	binds   [][]uint8 // value types of each statement
 	columns []int     // how many result columns each statement declares
 	ids     []string
+	// keys are the sampled keys of each pool that the stream was opened with, nil for a pool that has none.
+	keys []*engine.PackedKeys
 }
 
 // freezeStatements makes a list of statements into what Decode compares with.
@@ -53,7 +55,7 @@ var valueTypes8 = [...]engine.ValueType{abi.TypeNull: "", abi.TypeI64: engine.Ty
 	abi.TypeBytes: engine.TypeBytes, abi.TypeBool: engine.TypeBool, abi.TypeTimestamp: engine.TypeTimestamp}
 
 // Decode checks a whole batch and fills b with it. The batch has been copied to
-// b.Data, which text and bytes values point into. It allocates only while b grows.
+// b.Data, which text and bytes values point into; those of sampled keys are appended. It allocates only while b grows.
 func (f *frozenStatements) Decode(b *plugin.Batch, maxOps int) error {
 	data := b.Data
 	nops, err := abi.Header(data)
@@ -102,7 +104,12 @@ func (f *frozenStatements) Decode(b *plugin.Batch, maxOps int) error {
 				continue
 			}
 			var v plugin.Value
-			if v, pos, err = readValue(data, pos, want); err != nil {
+			if pos < len(data) && data[pos] == abi.TypeKey {
+				v, pos, err = f.key(b, data, pos+1, want)
+			} else {
+				v, pos, err = readValue(data, pos, want)
+			}
+			if err != nil {
 				return f.argument(i, statement, a, err)
 			}
 			b.Args = append(b.Args, v)
@@ -228,6 +235,44 @@ func (f *frozenStatements) ref(b *plugin.Batch, pos, begin int) (next int, err e
 	at.Referred = true
 	b.Args = append(b.Args, plugin.Ref(uint8(k), uint8(c)))
 	return pos + 3, nil
+}
+
+// key reads the number of a sampled key, and gives its value: texts are put behind the batch.
+func (f *frozenStatements) key(
+	b *plugin.Batch,
+	data []byte,
+	pos int,
+	want uint8,
+) (v plugin.Value, next int, err error) {
+	if len(data)-pos < 6 {
+		return v, 0, errCutOff
+	}
+	pool, column, n := int(data[pos]), int(data[pos+1]), binary.LittleEndian.Uint32(data[pos+2:])
+	if pool >= len(f.keys) || f.keys[pool] == nil {
+		return v, 0, fmt.Errorf("it names a key of pool %d, which has none", pool)
+	}
+	keys := f.keys[pool]
+	t, known := keys.Type(column)
+	switch {
+	case !known:
+		return v, 0, fmt.Errorf("it names column %d of the keys of pool %d, which have fewer", column, pool)
+	case uint64(n) >= uint64(keys.Len()):
+		return v, 0, fmt.Errorf("it names key %d of pool %d, which has %d", n, pool, keys.Len())
+	case t != valueTypes8[want]:
+		return v, 0, fmt.Errorf("the type of the key's column is %s, the statement takes %s", t, abi.TypeName(want))
+	}
+	v.Type = t
+	switch t {
+	case engine.TypeText, engine.TypeBytes:
+		v.Off = uint32(len(b.Data))
+		b.Data = keys.AppendText(b.Data, column, int(n))
+		v.Len = uint32(len(b.Data)) - v.Off
+	case engine.TypeF64:
+		v.F = math.Float64frombits(keys.Number(column, int(n)))
+	default:
+		v.I = int64(keys.Number(column, int(n)))
+	}
+	return v, pos + 6, nil
 }
 
 // readControl reads a control statement and returns the position after it and the

@@ -124,17 +124,35 @@ func orNone[T any](list []T) []T {
 	return list
 }
 
+// guestPool is a pool as a guest sees it: of the packed keys it knows how many there are.
+type guestPool struct {
+	engine.Pool
+	Keys *guestKeys `json:"keys,omitempty"`
+}
+
+type guestKeys struct {
+	Columns []string           `json:"columns"`
+	Types   []engine.ValueType `json:"types"`
+	Count   int                `json:"count"`
+}
+
 func openDocument(req plugin.OpenRequest) ([]byte, error) {
 	doc := struct {
 		plugin.OpenRequest
+		Pools  []guestPool   `json:"pools"`
 		Values []engine.Pool `json:"values,omitempty"`
-	}{OpenRequest: req}
-	doc.Params, doc.Tables, doc.Pools = orEmpty(req.Params), orNone(req.Tables), []engine.Pool{}
-	for _, pool := range req.Pools {
+	}{OpenRequest: req, Pools: []guestPool{}}
+	doc.Params, doc.Tables = orEmpty(req.Params), orNone(req.Tables)
+	for _, p := range req.Pools {
+		p.Rows = orNone(p.Rows)
 		// Guests that know of no samples of values do not take them for keys.
-		if pool.Values {
-			doc.Values = append(doc.Values, pool)
+		if p.Values {
+			doc.Values = append(doc.Values, p)
 			continue
+		}
+		pool := guestPool{Pool: p}
+		if k := p.Keys; k.Len() > 0 {
+			pool.Keys = &guestKeys{Columns: k.Columns(), Types: k.Types(), Count: k.Len()}
 		}
 		doc.Pools = append(doc.Pools, pool)
 	}
@@ -147,6 +165,11 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 	f, err := freezeStatements(list)
 	if err != nil {
 		return nil, fmt.Errorf("opening a stream of plugin %s: %w", c.name, err)
+	}
+	for _, p := range req.Pools {
+		if !p.Values { // as the guest counts pools
+			f.keys = append(f.keys, p.Keys)
+		}
 	}
 	doc, err := openDocument(req)
 	if err != nil {

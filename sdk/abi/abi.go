@@ -9,7 +9,8 @@
 //	nops × { u16 statement, u8 nargs, nargs × { u8 type, value } }
 //
 // where value is nothing (null), 8 bytes (i64, f64, timestamp), 1 byte (bool),
-// u32 length and data (text, bytes), or two bytes k, c (ref).
+// u32 length and data (text, bytes), two bytes k, c (ref), or two bytes pool,
+// column and a u32 (key).
 package abi
 
 // The ABI version that ls_abi returns, major<<16 | minor.
@@ -67,6 +68,7 @@ const (
 	TypeBool      uint8 = 5
 	TypeTimestamp uint8 = 6 // i64 µs since the Unix epoch, UTC
 	TypeRef       uint8 = 7 // u8 k, u8 c
+	TypeKey       uint8 = 8 // u8 pool, u8 column, u32 number of the key
 )
 
 // The control statements.
@@ -127,6 +129,8 @@ func TypeName(t uint8) string {
 		return "timestamp"
 	case TypeRef:
 		return "ref"
+	case TypeKey:
+		return "key"
 	}
 	return ""
 }

@@ -86,6 +86,13 @@ func (b *Batch) Ref(k, c uint8) {
 	b.buf[b.argsAt]++
 }
 
+// Key adds a value of the keys that the host holds of a table: column c of key n of the pool at that place among
+// those of the OpenRequest.
+func (b *Batch) Key(pool, c uint8, n uint32) {
+	b.buf = append(b.buf, TypeKey, pool, c, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	b.buf[b.argsAt]++
+}
+
 func (b *Batch) head(t uint8, n int) {
 	b.buf = append(b.buf, t, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 	b.buf[b.argsAt]++

@@ -36,7 +36,7 @@ func Header(b []byte) (nops uint32, err error) {
 // Value is one decoded value; Data points into the batch.
 type Value struct {
 	Type uint8
-	I    int64 // i64, timestamp, bool; k<<8 | c of a ref
+	I    int64 // i64, timestamp, bool; k<<8 | c of a ref; pool<<40 | column<<32 | number of a key
 	F    float64
 	Data []byte
 }
@@ -113,6 +113,12 @@ func ReadValue(b []byte, pos int) (v Value, next int, err error) {
 		}
 		v.I = int64(b[pos])<<8 | int64(b[pos+1])
 		return v, pos + 2, nil
+	case TypeKey:
+		if rest < 6 {
+			return v, 0, malformed("cut off")
+		}
+		v.I = int64(b[pos])<<40 | int64(b[pos+1])<<32 | int64(le32(b[pos+2:]))
+		return v, pos + 6, nil
 	case TypeText, TypeBytes:
 		if rest < 4 {
 			return v, 0, malformed("cut off")

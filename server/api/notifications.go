@@ -31,6 +31,7 @@ type GivenHook struct {
 	Events     []notify.Event    `json:"events" nullable:"false" doc:"finished, failed, regressed."`
 	TemplateID string            `json:"template_id,omitempty" maxLength:"100" doc:"Tell of runs of this template alone."`
 	Tags       map[string]string `json:"tags,omitempty" doc:"Tell of runs alone that have these tags."`
+	Resume     bool              `json:"resume,omitempty" doc:"Takes over a hook that is there, as it is: it is the caller's then, and no longer suspended. What is changed is the caller's without it."`
 }
 
 type notificationSaveInput struct {
@@ -94,9 +95,9 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		given := make([]notify.HookInput, 0, len(in.Body.Hooks))
 		for _, h := range in.Body.Hooks {
 			given = append(given, notify.HookInput{Hook: notify.Hook{ID: h.ID, Name: h.Name, Kind: h.Kind, Events: h.Events,
-				TemplateID: h.TemplateID, Tags: h.Tags}, NewURL: h.URL, NewSecret: h.Secret})
+				TemplateID: h.TemplateID, Tags: h.Tags}, NewURL: h.URL, NewSecret: h.Secret, Resume: h.Resume})
 		}
-		l, err := n.Save(ctx, in.Body.Version, given, a.Caller(ctx))
+		l, err := n.Save(ctx, in.Body.Version, given, a.User(ctx))
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,8 @@ func publicPlan(p *engine.Plan) *engine.Plan {
 	}
 	for _, t := range p.Tables {
 		out.Tables = append(out.Tables, engine.Table{Name: t.Name, PhysicalName: t.PhysicalName, Columns: t.Columns,
-			Key: t.Key, Rows: t.Rows, RowsExact: t.RowsExact, Dense: t.Dense, Own: t.Own, Dialect: t.Dialect})
+			Key: t.Key, Rows: t.Rows, RowsExact: t.RowsExact, KnownKeys: t.KnownKeys,
+			Dense: t.Dense, Own: t.Own, Dialect: t.Dialect})
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
@@ -32,8 +33,10 @@ type Tables interface {
 	// StreamCatalogReader lists what definitions and queries can read.
 	Catalog(ctx context.Context) ([]query.Relation, error)
 	Drop(ctx context.Context, name string) error
-	// Do refreshes, suspends or resumes a table: "refresh", "suspend", "resume".
-	Do(ctx context.Context, name, verb string) (refresh.Table, error)
+	// Do refreshes, suspends or resumes a table, for a user: "refresh", "suspend", "resume".
+	Do(ctx context.Context, name, verb string, by store.User) (refresh.Table, error)
+	// Recheck asks judge about each table that has an owner, and suspends those of which it says why.
+	Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error
 	// AddReader makes a login that reads results, and returns its connection string. One that is there gets another
 	// password with renew, and is engine.CodeConflict without.
 	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
@@ -206,7 +209,7 @@ func RegisterTable(a *API, t Tables) {
 			refresh.Table{Name: b.Name, Definition: b.Definition, Description: b.Description,
 				TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
 				Partitions: b.Partitions, Priority: b.Priority,
-				CreatedBy: a.Caller(ctx)},
+				CreatedBy: a.Caller(ctx), OwnerID: a.User(ctx).UserID, Owner: a.Caller(ctx)},
 		)
 		if err == nil {
 			a.Audit(ctx, "table.create", made.Name, "")
@@ -231,7 +234,7 @@ func RegisterTable(a *API, t Tables) {
 			refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
 				TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
 				Partitions: b.Partitions, Priority: b.Priority,
-				Version: b.Version, UpdatedBy: a.Caller(ctx)},
+				Version: b.Version, UpdatedBy: a.Caller(ctx), OwnerID: a.User(ctx).UserID, Owner: a.Caller(ctx)},
 		)
 		if err == nil {
 			a.Audit(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))
@@ -294,7 +297,7 @@ func registerTableActions(a *API, t Tables) {
 		o := NewOperation(http.MethodPost, base+"/{name}/"+verb, verb+"-table", tableTag, act.what, http.StatusNotFound,
 			http.StatusConflict)
 		Handle(a, o, func(ctx context.Context, in *TableNameInput) (*tableBody[DerivedTable], error) {
-			table, err := t.Do(ctx, in.name(), verb)
+			table, err := t.Do(ctx, in.name(), verb, a.User(ctx))
 			if err == nil {
 				a.Audit(ctx, "table."+verb, in.name(), "")
 			}

@@ -12,6 +12,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
@@ -304,6 +306,56 @@ func (w *EnrichmentsWork) RecheckBegun(ctx context.Context) error {
 // ContinuousQueries are those of all servers of a store.
 type ContinuousQueries interface {
 	Recheck(ctx context.Context, judge func(catalog.Query, catalog.Sink) (why string, err error)) error
+}
+
+// DerivedTables are those of all servers of a store.
+type DerivedTables interface {
+	Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error
+}
+
+// TablesWork are the refreshes of derived tables.
+type TablesWork struct {
+	Authorizer Authorizer
+	Tables     DerivedTables
+}
+
+// Recheck implements Work: it suspends the tables whose owners may have nothing refreshed any more.
+func (w TablesWork) Recheck(ctx context.Context) error {
+	users, err := w.Authorizer.Store.ListUsers(ctx)
+	if err != nil {
+		return fmt.Errorf("checking derived tables: %w", err)
+	}
+	return w.Tables.Recheck(ctx, func(t refresh.Table) string {
+		_, why := activeOperator(users, t.OwnerID, t.Owner+", whose table it is,", "refreshes")
+		return why
+	})
+}
+
+// Hooks are the notifications of all servers of a store.
+type Hooks interface {
+	Recheck(ctx context.Context, judge func(notify.Hook) (why string)) error
+}
+
+// HooksWork are the notifications.
+type HooksWork struct {
+	Authorizer Authorizer
+	Hooks      Hooks
+}
+
+// Recheck implements Work: it suspends the notifications whose owners decide about none any more.
+func (w HooksWork) Recheck(ctx context.Context) error {
+	users, err := w.Authorizer.Store.ListUsers(ctx)
+	if err != nil {
+		return fmt.Errorf("checking notifications: %w", err)
+	}
+	return w.Hooks.Recheck(ctx, func(h notify.Hook) string {
+		who := h.Owner + ", who saved it,"
+		u, why := activeOperator(users, h.OwnerID, who, "saves")
+		if why == "" && u.Role != store.RoleAdmin {
+			why = who + " is no admin any more"
+		}
+		return why
+	})
 }
 
 // QueriesWork are the continuous queries.

@@ -13,6 +13,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/run/enrichment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -250,4 +252,67 @@ func TestARunThatIsTakenOverIsJudged(t *testing.T) {
 			t.Error("another run is stopped")
 		}
 	})
+}
+
+// ownedThings are a table or a hook of each of some users; what is suspended has its reason.
+type ownedThings struct{ suspended []string }
+
+func (o *ownedThings) each(judge func(id, name string) string) {
+	for _, u := range [][2]string{{"ada", "ada"}, {"op", "ola"}, {"adm", "adam"}, {"vic", "vic"}, {"gone", "greta"}} {
+		if why := judge(u[0], u[1]); why != "" {
+			o.suspended = append(o.suspended, why)
+		}
+	}
+}
+
+// someTables and someHooks judge them.
+type (
+	someTables struct{ *ownedThings }
+	someHooks  struct{ *ownedThings }
+)
+
+func (o someTables) Recheck(_ context.Context, judge func(refresh.Table) string) error {
+	o.each(func(id, name string) string { return judge(refresh.Table{OwnerID: id, Owner: name}) })
+	return nil
+}
+
+func (o someHooks) Recheck(_ context.Context, judge func(notify.Hook) string) error {
+	o.each(func(id, name string) string { return judge(notify.Hook{OwnerID: id, Owner: name}) })
+	return nil
+}
+
+// fiveUsers are users of each kind; one is locked out.
+type fiveUsers struct{ Store }
+
+func (fiveUsers) ListUsers(context.Context) ([]store.User, error) {
+	return []store.User{{UserID: "ada", Role: store.RoleAdmin, DisabledAt: engine.At(time.Now())},
+		{UserID: "op", Role: store.RoleOperator}, {UserID: "adm", Role: store.RoleAdmin},
+		{UserID: "vic", Role: store.RoleViewer}}, nil
+}
+
+// TestTablesAndHooksAreJudged: tables are for operators and admins, notifications for admins, as long as they are.
+func TestTablesAndHooksAreJudged(t *testing.T) {
+	t.Parallel()
+	tables, hooks := &ownedThings{}, &ownedThings{}
+	authorizer := Authorizer{Store: fiveUsers{}}
+	if err := errors.Join(TablesWork{authorizer, someTables{tables}}.Recheck(t.Context()),
+		HooksWork{authorizer, someHooks{hooks}}.Recheck(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{
+		"ada, whose table it is, is locked out",
+		"vic, whose table it is, is a viewer now, who refreshes " +
+			"nothing",
+		"greta, whose table it is, is no user any more",
+	}; !slices.Equal(
+		tables.suspended,
+		want,
+	) {
+		t.Errorf("tables: %q", tables.suspended)
+	}
+	if want := []string{"ada, who saved it, is locked out", "ola, who saved it, is no admin any more",
+		"vic, who saved it, is a viewer now, who saves nothing", "greta, who saved it, is no user any more"}; !slices.Equal(
+		hooks.suspended, want) {
+		t.Errorf("hooks: %q", hooks.suspended)
+	}
 }

@@ -263,7 +263,7 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
 	}
 	// The results database is another one: nothing of it was refreshed.
 	_, err = tx.Exec(ctx, `UPDATE dynamic_tables SET as_of = NULL, changed_at = NULL, behind_since = NULL,
-		next_refresh_due = NULL, last_seconds = 0, failures = 0, error = '', wait_seconds = 0,
+		next_refresh_due = NULL, last_seconds = 0, failures = 0, wait_seconds = 0, error = '',
 		status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END`)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.targe
 	t.partitions, t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.wait_seconds,
 	CASE t.kind WHEN 'INGEST' THEN f.runs ELSE t.failures END, CASE t.kind WHEN 'INGEST' THEN f.error ELSE t.error END,
 	f.failing,
-	t.created_by, t.created_at, t.updated_at, t.updated_by,
+	t.created_by, t.owner_id, t.owner, t.suspended_reason, t.created_at, t.updated_at, t.updated_by,
 	ARRAY(SELECT s.source FROM dynamic_table_sources s WHERE s.dynamic_table = t.name ORDER BY s.source)`
 
 // from is where they are read. Of an INGEST table each run fails by itself: those that are given up count. A run that
@@ -75,7 +75,8 @@ func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode,
 		&t.PartitionBy, &t.Partitions, &t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds,
 		&t.WaitSeconds,
-		&t.Failures, &t.Error, &t.Failing, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
+		&t.Failures, &t.Error, &t.Failing, &t.CreatedBy, &t.OwnerID, &t.Owner, &t.Suspended,
+		&t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
 	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = refreshInstant(
 		changed,
 	), refreshInstant(
@@ -114,10 +115,10 @@ func (q RefreshQueue) CreateDynamicTable(ctx context.Context, t refresh.Table) (
 	}
 	err = pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO dynamic_tables (name, kind, definition, description, bundled, target_lag_seconds,
-				refresh_mode, partition_by, priority, created_by, updated_by, partitions)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11)`,
+				refresh_mode, partition_by, priority, created_by, updated_by, partitions, owner_id, owner)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12, $13)`,
 			t.Name, string(t.Kind), t.Definition, store.CleanText(t.Description), t.Bundled, t.TargetLagSeconds, string(t.Mode),
-			t.PartitionBy, t.Priority, store.CleanText(t.CreatedBy), t.Partitions)
+			t.PartitionBy, t.Priority, store.CleanText(t.CreatedBy), t.Partitions, t.OwnerID, store.CleanText(t.Owner))
 		var refused *pgconn.PgError
 		if errors.As(err, &refused) && refused.Code == "23505" {
 			return store.NameTaken("derived table", t.Name)
@@ -166,9 +167,11 @@ func (q RefreshQueue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (
 		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET definition = $3, description = $4, target_lag_seconds = $5,
 				refresh_mode = $6, partition_by = $7, priority = $8, version = version + 1, updated_at = clock_timestamp(),
 				as_of = NULL, changed_at = clock_timestamp(), behind_since = clock_timestamp(), updated_by = $9, partitions = $10,
-				status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END, failures = 0, error = ''
+				status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END, failures = 0, error = '',
+				owner_id = CASE $11 WHEN '' THEN owner_id ELSE $11 END, owner = CASE $11 WHEN '' THEN owner ELSE $12 END
 			WHERE name = $1 AND version = $2`, t.Name, t.Version, t.Definition, store.CleanText(t.Description),
-			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority, store.CleanText(t.UpdatedBy), t.Partitions)
+			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority, store.CleanText(t.UpdatedBy), t.Partitions, t.OwnerID,
+			store.CleanText(t.Owner))
 		if err != nil {
 			return dberr.Failed("saving a derived table", err)
 		}
@@ -208,9 +211,58 @@ func (q RefreshQueue) DropDynamicTable(ctx context.Context, name string) error {
 
 // SetDynamicTableStatus implements refresh.Refreshes.
 func (q RefreshQueue) SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error {
+	return q.setStatus(ctx, name, status, "", "")
+}
+
+// ResumeDynamicTable implements refresh.Refreshes.
+func (q RefreshQueue) ResumeDynamicTable(ctx context.Context, name, ownerID, owner string) error {
+	return q.setStatus(ctx, name, refresh.Active, ownerID, owner)
+}
+
+// OwnedTables implements refresh.Refreshes.
+func (q RefreshQueue) OwnedTables(ctx context.Context) ([]refresh.Table, error) {
+	rows, err := q.Pool.Query(
+		ctx,
+		"SELECT "+columns+from+" WHERE t.owner_id <> '' AND t.status = 'ACTIVE' ORDER BY t.name",
+	)
+	if err != nil {
+		return nil, dberr.Failed("listing the derived tables of users", err)
+	}
+	tables, err := pgx.CollectRows(rows, table)
+	return tables, dberr.Failed("listing the derived tables of users", err)
+}
+
+// RevokeDynamicTable implements refresh.Refreshes.
+func (q RefreshQueue) RevokeDynamicTable(ctx context.Context, name, ownerID, why string) error {
+	err := pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
+		// The entries of the queue before the table, as release_refresh locks them; claims go with them.
+		_, err := tx.Exec(ctx, `WITH entries AS MATERIALIZED (SELECT ctid FROM pending_refreshes WHERE dynamic_table = $1
+				ORDER BY subtask FOR UPDATE) SELECT count(*) FROM entries`, name)
+		if err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET status = 'SUSPENDED', failures = 0, suspended_reason = $3
+			WHERE name = $1 AND owner_id = $2 AND status = 'ACTIVE'`, name, ownerID, store.CleanText(why))
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		// Who refreshes it hears of it at once.
+		_, err = tx.Exec(ctx, `WITH gone AS (DELETE FROM pending_refreshes WHERE dynamic_table = $1)
+			SELECT pg_notify('loadstone_refresh', '')`, name)
+		return err
+	})
+	return dberr.Failed("suspending a derived table", err)
+}
+
+// setStatus has a table be refreshed, or no longer; a user that resumes it is its owner, unless it is bundled.
+func (q RefreshQueue) setStatus(ctx context.Context, name string, status refresh.Status, ownerID, owner string) error {
 	err := pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET status = $2, failures = 0,
-			error = CASE WHEN $2 = 'ACTIVE' THEN '' ELSE error END WHERE name = $1`, name, string(status))
+			error = CASE WHEN $2 = 'ACTIVE' THEN '' ELSE error END,
+			suspended_reason = CASE WHEN $2 = 'ACTIVE' THEN '' ELSE suspended_reason END,
+			owner_id = CASE WHEN $3 = '' OR bundled THEN owner_id ELSE $3 END,
+			owner = CASE WHEN $3 = '' OR bundled THEN owner ELSE $4 END
+			WHERE name = $1`, name, string(status), ownerID, store.CleanText(owner))
 		if err != nil {
 			return err
 		}

@@ -57,8 +57,8 @@ func (f *Results) FiguresByWorker(ctx context.Context, runID string, workerIDs [
 type kindSums struct {
 	distribution
 	rows, errors int64
-	// rated ended in time to count in a rate, empty succeeded without a row.
-	rated, empty int64
+	// rated ended in time to count in a rate, carried did so and were due in the warm-up, empty succeeded without a row.
+	rated, carried, empty int64
 }
 
 // partSums is what one pass over a run worker's parts collects.
@@ -70,10 +70,19 @@ type partSums struct {
 	kinds                       [engine.NumKinds]kindSums
 	errors                      map[engine.ExecutionError]int64
 	minDue, maxEnd              int64
-	slowest                     slowestList
+	// after are the sums of what was begun after the measurement until that is settled, afterCount operations, the last at
+	// lastDue; overran are those that count in nothing.
+	after                        *partSums
+	afterCount, lastDue, overran int64
+	slowest                      slowestList
 	// split adds up where the time went; service and lag are of an open loop only.
 	split        engine.LatencySplit
 	service, lag distribution
+}
+
+// carries reports whether any execution of the warm-up ended in the measurement.
+func (s *partSums) carries() bool {
+	return slices.ContainsFunc(s.kinds[:], func(k kindSums) bool { return k.carried > 0 })
 }
 
 func newSums() *partSums {
@@ -96,12 +105,20 @@ func (s *partSums) merge(o *partSums) {
 		s.kinds[k].rows += o.kinds[k].rows
 		s.kinds[k].errors += o.kinds[k].errors
 		s.kinds[k].rated += o.kinds[k].rated
+		s.kinds[k].carried += o.kinds[k].carried
 		s.kinds[k].empty += o.kinds[k].empty
 	}
 	for e, n := range o.errors {
 		s.errors[e] += n
 	}
 	s.minDue, s.maxEnd = min(s.minDue, o.minDue), max(s.maxEnd, o.maxEnd)
+	s.afterCount, s.lastDue, s.overran = s.afterCount+o.afterCount, max(s.lastDue, o.lastDue), s.overran+o.overran
+	if o.after != nil {
+		if s.after == nil {
+			s.after = newSums()
+		}
+		s.after.merge(o.after)
+	}
 	for _, c := range o.slowest {
 		s.slowest.add(c)
 	}
@@ -163,6 +180,9 @@ func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	for _, sum := range s.workers {
+		sum.settle(s.window)
+	}
 	return s, nil
 }
 
@@ -193,7 +213,7 @@ func (r *reader) readPart(ctx context.Context, workers map[string]*partSums, at 
 		if err != nil {
 			return err
 		}
-		if err := r.add(workers[id], p, index, g); err != nil {
+		if err := r.addGroup(workers[id], p, index, g); err != nil {
 			return err
 		}
 	}
@@ -233,8 +253,14 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 		inside := position[i] != 0
 		ended := due[i] + record.Nanoseconds(ms)
 		rated := r.window.rates(ended)
-		if !warmup[i] {
+		switch {
+		case !warmup[i]:
 			byStatement.of(statement[i], kind[i], inside).add(ms, rows[i], success[i], retries[i], rated)
+		case r.window.carries(ended) && rated:
+			byStatement.of(statement[i], kind[i], inside).carried++
+			if !inside {
+				s.kinds[kinds[kind[i]]].carried++
+			}
 		}
 		if inside {
 			s.inside++
@@ -245,6 +271,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 			s.warmup++
 			continue
 		}
+		r.ends.addOutcome(ended, success[i])
 		k := &s.kinds[kinds[kind[i]]]
 		k.rows += int64(rows[i])
 		s.retries += int64(retries[i])
@@ -390,6 +417,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 		Errors:     engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{}, Top: []engine.ErrorGroup{}},
 		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup, Statements: total.inside},
 		Retries:    total.retries,
+		Overran:    total.overran,
 	}
 	s.window.describe(fig, total)
 	rate := func(n int64) float64 {
@@ -402,8 +430,9 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	rated := int64(0)
 	for i := range total.kinds {
 		sum, kind := &total.kinds[i], engine.Kind(i)
+		fig.CarriedOver += sum.carried
 		if len(sum.pieces) == 0 {
-			continue
+			continue // what was carried over alone has a rate, and no figures of its own
 		}
 		sum.order()
 		n := sum.count()
@@ -417,13 +446,19 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 			fig.Writes += n
 		}
 		rated += sum.rated
-		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(sum.rated), Rows: sum.rows,
-			NoRows: sum.empty, LatencyMs: sum.latency()}
+		fig.ByKind[kind] = &engine.KindFigures{
+			Count:     n,
+			Errors:    sum.errors,
+			QPS:       rate(sum.rated + sum.carried),
+			Rows:      sum.rows,
+			NoRows:    sum.empty,
+			LatencyMs: sum.latency(),
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("computing figures: %w", err)
 		}
 	}
-	fig.QPS = rate(rated)
+	fig.QPS = rate(rated + fig.CarriedOver)
 	if !s.window.partial {
 		fig.FinishedLate = fig.Operations - rated
 	}
@@ -438,6 +473,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	total.lag.order()
 	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()
 	s.stalls(fig, &all)
+	fig.Failing = s.ends.failing()
 	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
 		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)

@@ -18,14 +18,14 @@ func (f *Results) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 }
 
 // SecondsIn implements record.Results. Executions count in the second in which they
-// ended; those that ended after the window are in none.
+// ended, those of the warm-up too; those that ended after the window are in none.
 func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error) {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
 	t := &timeline{begin: math.MaxInt64, last: math.MinInt64}
-	passes := []func(due []int64, elapsed []float64, success []bool){t.count}
+	passes := []pass{t.count}
 	if !w.From.IsZero() && !w.To.IsZero() {
 		t.begin, t.last = w.From.UnixNano(), w.To.UnixNano()
 	} else {
@@ -67,7 +67,7 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 	}
 	t := &timeline{}
 	for _, p := range parts {
-		if err := t.read(ctx, p, func(due []int64, elapsed []float64, success []bool) {
+		if err := t.read(ctx, p, func(due []int64, elapsed []float64, success, warmup []bool) {
 			for i, started := range due {
 				ns := record.Nanoseconds(elapsed[i])
 				// The cut itself begins what follows it; the last one ends all.
@@ -82,7 +82,9 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 				if !success[i] {
 					found[n].Errors++
 				}
-				found[n].histogram.Record(ns)
+				if !warmup[i] {
+					found[n].histogram.Record(ns)
+				}
 			}
 		}); err != nil {
 			return nil, fmt.Errorf("reading executions from %s: %w", p.name, err)
@@ -112,8 +114,11 @@ type second struct {
 	histogram *histogram.Histogram
 }
 
-// read hands the measured executions of a part to a pass, row group by row group.
-func (t *timeline) read(ctx context.Context, at part, pass func([]int64, []float64, []bool)) error {
+// pass looks at executions, column by column.
+type pass func(due []int64, elapsed []float64, success, warmup []bool)
+
+// read hands the executions of a part to a pass, row group by row group.
+func (t *timeline) read(ctx context.Context, at part, pass pass) error {
 	p, err := at.open(ctx)
 	if err != nil {
 		return err
@@ -127,25 +132,28 @@ func (t *timeline) read(ctx context.Context, at part, pass func([]int64, []float
 		}
 		n := 0
 		for i := range c.Due {
-			if c.Warmup[i] || c.Position[i] != 0 {
+			if c.Position[i] != 0 {
 				continue
 			}
-			c.Due[n], c.Elapsed[n], c.Success[n] = c.Due[i], c.Elapsed[i], c.Success[i]
+			c.Due[n], c.Elapsed[n], c.Success[n], c.Warmup[n] = c.Due[i], c.Elapsed[i], c.Success[i], c.Warmup[i]
 			n++
 		}
-		pass(c.Due[:n], c.Elapsed[:n], c.Success[:n])
+		pass(c.Due[:n], c.Elapsed[:n], c.Success[:n], c.Warmup[:n])
 	}
 	return nil
 }
 
-func (t *timeline) bound(due []int64, elapsed []float64, _ []bool) {
+func (t *timeline) bound(due []int64, elapsed []float64, _, warmup []bool) {
 	for i, at := range due {
+		if warmup[i] {
+			continue
+		}
 		t.begin, t.last = min(t.begin, at), max(t.last, at+record.Nanoseconds(elapsed[i]))
 	}
 }
 
 // count adds executions to their seconds, the last of which may be shorter.
-func (t *timeline) count(due []int64, elapsed []float64, success []bool) {
+func (t *timeline) count(due []int64, elapsed []float64, success, warmup []bool) {
 	if t.seconds == nil && len(due) > 0 && t.last > t.begin {
 		whole := (t.last - t.begin + int64(time.Second) - 1) / int64(time.Second)
 		t.length = max((whole+maxSeconds-1)/maxSeconds, 1) * int64(time.Second)
@@ -158,17 +166,20 @@ func (t *timeline) count(due []int64, elapsed []float64, success []bool) {
 	}
 	for i, at := range due {
 		ns := record.Nanoseconds(elapsed[i])
-		if at+ns > t.last || at+ns < t.begin || len(t.seconds) == 0 {
+		if at+ns > t.last || at+ns < t.begin || warmup[i] && at+ns == t.begin || len(t.seconds) == 0 {
 			continue
 		}
 		// What ends with the last second is in it.
 		s := &t.seconds[min((at+ns-t.begin)/t.length, int64(len(t.seconds))-1)]
-		if s.histogram == nil {
-			s.histogram = histogram.New()
-		}
 		s.Operations++
 		if !success[i] {
 			s.Errors++
+		}
+		if warmup[i] {
+			continue
+		}
+		if s.histogram == nil {
+			s.histogram = histogram.New()
 		}
 		s.histogram.Record(ns)
 	}

@@ -20,6 +20,8 @@ type statementKey struct {
 type statementSums struct {
 	latency                           distribution
 	count, rated, rows, errors, tries int64
+	// carried were due in the warm-up, ended in the measurement, and are in its rate alone.
+	carried int64
 	// keys are the latencies of the row group that is being read.
 	keys []uint64
 }
@@ -41,6 +43,7 @@ func (s *statementSums) merge(o *statementSums) {
 	s.latency.pieces = append(s.latency.pieces, o.latency.pieces...)
 	s.count += o.count
 	s.rated += o.rated
+	s.carried += o.carried
 	s.rows += o.rows
 	s.errors += o.errors
 	s.tries += o.tries
@@ -119,11 +122,15 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 	list := make([]engine.StatementFigures, 0, len(keys))
 	for _, key := range keys {
 		s := of[key]
+		if s.count == 0 {
+			continue // carried over alone
+		}
 		s.latency.order()
 		l := s.latency.latency()
 		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count,
 			Errors: s.errors, Rows: s.rows,
-			QPS: rate(s.rated), LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
+			QPS:       rate(s.rated + s.carried),
+			LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
 		if !key.inside {
 			f.Retries = s.tries
 		}

@@ -66,6 +66,10 @@ func (w *window) rates(ended int64) bool {
 	return false
 }
 
+// carries reports whether an execution of the warm-up that ended then counts in the rates of the measurement. Where
+// nothing tells when it began none does.
+func (w *window) carries(ended int64) bool { return w.from != math.MinInt64 && ended > w.from }
+
 // describe says in the figures what was measured.
 func (w *window) describe(f *engine.Figures, total *partSums) {
 	if total.maxEnd <= total.minDue {
@@ -76,7 +80,10 @@ func (w *window) describe(f *engine.Figures, total *partSums) {
 		from = total.minDue
 	}
 	if to == math.MaxInt64 {
-		from, to = total.minDue, total.maxEnd
+		to = total.maxEnd
+		if !total.carries() {
+			from = total.minDue
+		}
 	}
 	f.DurationSeconds = max(time.Duration(to-from).Seconds(), 0)
 	switch ms := int64(time.Millisecond); {
@@ -199,6 +206,8 @@ type endTimes struct {
 	from, to    int64
 	first, last []uint32 // ns since the beginning of the bin
 	count       []uint32
+	// How many ended with and without an answer, and how many of them failed.
+	ended, failed []uint32
 	// The time of the operations that ended, in ms, and of those of them that were not answered.
 	spent, lost []float32
 }
@@ -216,7 +225,7 @@ func newEndTimes(w *window) *endTimes {
 	}
 	n := (w.to-w.from)/binLength + 1
 	e := &endTimes{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n),
-		spent: make([]float32, n), lost: make([]float32, n)}
+		ended: make([]uint32, n), failed: make([]uint32, n), spent: make([]float32, n), lost: make([]float32, n)}
 	for i := range e.first {
 		e.first[i] = noEndTime
 	}
@@ -233,6 +242,18 @@ func (e *endTimes) add(ended int64, ms float64) {
 	e.first[i], e.last[i] = min(e.first[i], in), max(e.last[i], in)
 	e.count[i]++
 	e.spent[i] += float32(ms)
+}
+
+// addOutcome tells of an operation that ended then, whether or not it was answered.
+func (e *endTimes) addOutcome(ended int64, success bool) {
+	if e == nil || ended < e.from || ended > e.to {
+		return
+	}
+	i := (ended - e.from) / binLength
+	e.ended[i]++
+	if !success {
+		e.failed[i]++
+	}
 }
 
 // addUnanswered tells of an operation that was given up then, without an answer.
@@ -252,6 +273,8 @@ func (e *endTimes) merge(o *endTimes) {
 	for i := range e.first {
 		e.first[i], e.last[i] = min(e.first[i], o.first[i]), max(e.last[i], o.last[i])
 		e.count[i] += o.count[i]
+		e.ended[i] += o.ended[i]
+		e.failed[i] += o.failed[i]
 		e.spent[i] += o.spent[i]
 		e.lost[i] += o.lost[i]
 	}

@@ -270,6 +270,7 @@ export class Live {
         health: 'HEALTHY',
         last_heartbeat: iso(this.now),
         silent_since: null,
+        load_ends_by: null,
         beginning: s
           ? { node_id: 'local', began_at: iso(this.now - t * 1000), start_late_ms: i * 0.4, clock_error_ms: i * 0.2 }
           : null,

@@ -181,6 +181,7 @@ export function figures(
     duration_seconds: measured.length + 0.004,
     qps: operations / Math.max(1, measured.length),
     finished_late: 7,
+    carried_over: 0,
     drain_seconds: 0.0041,
     covered_seconds: null,
     keys_replaced: 0,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Delivery, Hook } from '../src/api/types';
-import { applyDraft, draftOf, hookErrors, hookInput, hookScope, lastDelivery } from '../src/app/hooks';
+import { applyDraft, draftOf, hookErrors, hookInput, hookScope, lastDelivery, resumeInput } from '../src/app/hooks';
 
 const chat: Hook = {
   id: 'h1',
@@ -28,6 +28,10 @@ describe('hooks as they are sent back', () => {
       expect(hookInput(h)).not.toHaveProperty('address');
     }
     expect(applyDraft([chat, ci], draftOf(ci))).toEqual({ hooks: [hookInput(chat), hookInput(ci)], at: 1 });
+  });
+
+  it('resumes one of them, and leaves the others whose they are', () => {
+    expect(resumeInput([chat, ci], 'h2')).toEqual([hookInput(chat), { ...hookInput(ci), resume: true }]);
   });
 
   it('adds a new one at the end, and changes one in its place', () => {

@@ -35,6 +35,8 @@ it('shows the notes of the verdict, and what is in no rate where no note says so
     '3 more notes are under Environment.',
   );
   expect(summaryLines({} as Summary)).toEqual([]);
+  expect(summaryLines({ carried_over: 200 } as Summary)[0]).toMatch(/^200 operations were due in the warm-up/);
+  expect(summaryLines({ ...noted(['carried'], 'carried_over'), finished_late: 0, carried_over: 200 })).toHaveLength(1);
 });
 
 it('calls a measurement short when no comparison would judge it, and a search never', () => {

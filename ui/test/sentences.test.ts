@@ -1,6 +1,6 @@
-import { expect, it } from 'vitest';
-import { problemFrom } from '../src/api/client';
-import { asSentence, fieldProblemText, problemText, serverText } from '../src/design/sentences';
+import { describe, expect, it } from 'vitest';
+import { problemFrom, retryTime } from '../src/api/client';
+import { asSentence, fieldProblemText, problemText, retryText, serverText } from '../src/design/sentences';
 
 it('tells what a run has lost by the clock of who reads it', () => {
   const lost =
@@ -15,7 +15,7 @@ it('tells what a run has lost by the clock of who reads it', () => {
 it('names the page’s own controls in place of flags', () => {
   const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
   expect(serverText(fix)).toBe(
-    'allow it when “Start run” asks, or with “Tables of others” in the template; or let the workload only read',
+    'allow it when “Start run” asks, or with “Writes to existing tables” in the template; or let the workload only read',
   );
   const line =
     'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
@@ -56,4 +56,18 @@ it('says what is wrong and what to do in two sentences', () => {
   expect(asSentence('syntax error\nLINE 1: x')).toBe('syntax error\nLINE 1: x');
   expect(asSentence('it’s “so.”')).toBe('It’s “so.”');
   expect(asSentence()).toBe('');
+});
+
+describe('when a request that was refused for now can be repeated', () => {
+  it('reads seconds and dates, and nothing else', () => {
+    expect(retryTime('5', 1000)).toBe(6000);
+    expect(retryTime('Thu, 01 Jan 1970 00:00:09 GMT', 1000)).toBe(9000);
+    expect(retryTime(null, 1000)).toBe(0);
+    expect(retryTime('soon', 1000)).toBe(0);
+  });
+  it('counts down to now', () => {
+    expect(retryText(6000, 1000)).toBe('You can try again in 5 s.');
+    expect(retryText(6000, 5999)).toBe('You can try again in 1 s.');
+    expect(retryText(6000, 6000)).toBe('You can try again now.');
+  });
 });

@@ -137,6 +137,14 @@ describe('derived tables', () => {
     const part = { ...sql, failures: 0, error: '', failing: [once, { ...once, subtask: 'b', failures: 4 }] } as const;
     expect(failureText(part)?.text).toBe('2 parts could not be made, 4 of 5 tries failed; they are tried again.');
   });
+  it('says why a table is suspended whose owner has lost the right to it', () => {
+    const t = { kind: 'SQL', status: 'SUSPENDED', failures: 0, error: '', failing: [] } as const;
+    expect(failureText(t)).toBeNull();
+    expect(failureText({ ...t, suspended_reason: 'ada, whose table it is, is locked out' })).toEqual({
+      text: 'It is suspended:',
+      error: 'ada, whose table it is, is locked out.',
+    });
+  });
   it('knows what becomes of a run', () => {
     const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 0, error: '', failing: [once] } as const;
     expect(ingestOutcome(runs, 'r1')).toEqual({ then: 'again', tries: '3 of 5 tries failed' });

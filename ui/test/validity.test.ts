@@ -130,6 +130,7 @@ describe('the answer of a search', () => {
       max_connections: 8,
       max_target_qps: null,
       qps: 1234,
+      confirmed: true,
       p95_latency_ms: 2.5,
       history: [
         step(4, 'STABLE'),
@@ -151,6 +152,14 @@ describe('the answer of a search', () => {
     expect(confirmation(result({ history: [step(8, 'STABLE'), step(8, 'PLATEAU')] }))).toMatchObject({
       confirmed: true,
       text: 'held 2 of 2 times',
+    });
+    expect(confirmation(result({ confirmed: false, history: [step(8, 'STABLE'), step(8, 'STABLE')] }))).toMatchObject({
+      confirmed: false,
+    });
+    const missed = { ...step(0, 'PLATEAU'), target_qps: 8 };
+    expect(confirmation(result({ max_target_qps: 8, history: [missed, missed] }))).toMatchObject({
+      confirmed: false,
+      text: 'held 0 of 2 times',
     });
     expect(confirmation(result({ history: [step(8, 'STABLE')] }))).toMatchObject({
       confirmed: false,

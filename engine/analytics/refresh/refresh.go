@@ -88,14 +88,18 @@ type Table struct {
 	LastSeconds float64     `json:"last_refresh_seconds"`
 	// WaitSeconds is how long its refreshes have waited for a worker since they were due: the longest lately, which
 	// fades by a tenth with each that waits less.
-	WaitSeconds float64     `json:"-"`
-	Failures    int         `json:"failures" doc:"How often its refresh has failed since it succeeded; of an INGEST table how many runs have failed too often and are left alone until somebody resumes it."`
-	Error       string      `json:"error"`
-	Failing     []Failing   `json:"failing" nullable:"false" doc:"Runs and parts whose last refresh failed, the newest first, 20 at most."`
-	CreatedBy   string      `json:"created_by"`
-	CreatedAt   engine.Time `json:"created_at"`
-	UpdatedAt   engine.Time `json:"updated_at"`
-	UpdatedBy   string      `json:"updated_by" doc:"Who changed its definition last."`
+	WaitSeconds float64   `json:"-"`
+	Failures    int       `json:"failures" doc:"How often its refresh has failed since it succeeded; of an INGEST table how many runs have failed too often and are left alone until somebody resumes it."`
+	Error       string    `json:"error"`
+	Failing     []Failing `json:"failing" nullable:"false" doc:"Runs and parts whose last refresh failed, the newest first, 20 at most."`
+	CreatedBy   string    `json:"created_by"`
+	// OwnerID is the user whose work its refreshes are; Owner is the user's name. Without an id nobody's rights end it.
+	OwnerID   string      `json:"owner_id,omitempty" doc:"The user whose work its refreshes are: who made it, changed its definition last, or resumed it last. It is suspended when that user is locked out, deleted or a viewer. Empty of bundled tables, and of those made before there were owners."`
+	Owner     string      `json:"owner,omitempty" doc:"The owner's name."`
+	Suspended string      `json:"suspended_reason,omitempty" doc:"Why it is suspended, where its owner may have it refreshed no longer. Who resumes it is its owner."`
+	CreatedAt engine.Time `json:"created_at"`
+	UpdatedAt engine.Time `json:"updated_at"`
+	UpdatedBy string      `json:"updated_by" doc:"Who changed its definition last."`
 }
 
 // Lag is for how many seconds a table is behind what it reads. made is false of one that was never refreshed: there is

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -96,6 +97,8 @@ type Refresher struct {
 	// claimed is how many claims are in the hands of workers; giving is how many of them, and of calls that ask for some,
 	// end when something is in the way.
 	claimed, yielding int
+	// running are the claims that are worked on here, by epoch, with what ends the work.
+	running map[int64]context.CancelCauseFunc
 	// unavailable is what the last refresh said that could not be done for no fault of its table, "" when it could; aways
 	// are the tasks of which that was the last word here, and when.
 	unavailable      string
@@ -115,7 +118,7 @@ func Start(o Options) *Refresher {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{}), idle: make(chan struct{}, o.Workers),
 		jobs: make(chan job, o.Workers), releases: releaseBatcher{store: o.Store}, first: map[Task]time.Time{},
-		unavailableTasks: map[Task]time.Time{}}
+		unavailableTasks: map[Task]time.Time{}, running: map[int64]context.CancelCauseFunc{}}
 	r.group.Go(func() { r.listen(ctx) })
 	r.group.Go(func() { r.schedule(ctx) })
 	r.group.Go(func() { r.dispatch(ctx) })
@@ -215,10 +218,12 @@ func (r *Refresher) runPass(ctx context.Context) (next time.Duration, err error)
 		r.opts.Log.Warn().Int("claims", swept).Msg("claims on refreshes had expired: their workers are gone or stood still")
 		r.wake()
 	}
+	working := r.runningClaims()
 	state, err := r.opts.Store.RefreshState(ctx, maxRunsPerPass)
 	if err != nil {
 		return next, err
 	}
+	stopLost(working, state.Claims)
 	r.noteWaiting(state)
 	plan := Plan(state)
 	if err := r.opts.Store.ScheduleRefreshes(ctx, plan); err != nil {
@@ -329,6 +334,8 @@ func (r *Refresher) runClaim(ctx context.Context, j job) {
 	c := j.claim
 	log := r.opts.Log.With().Str("dynamic_table", c.Table).Str("subtask", c.Subtask).Int64("epoch", c.Epoch).Logger()
 	working, stop := context.WithCancelCause(ctx)
+	r.setRunning(c.Epoch, stop)
+	defer r.setRunning(c.Epoch, nil)
 	beating := make(chan struct{})
 	hold := &heartbeat{r: r, claim: c, lease: NewClaimLease(j.requestedAt, r.opts.ClaimTTL)}
 	go func() {
@@ -375,6 +382,34 @@ func (r *Refresher) runClaim(ctx context.Context, j job) {
 		return
 	}
 	r.wake()
+}
+
+// setRunning notes what ends the work on a claim; nil says that the work has ended.
+func (r *Refresher) setRunning(epoch int64, stop context.CancelCauseFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stop == nil {
+		delete(r.running, epoch)
+		return
+	}
+	r.running[epoch] = stop
+}
+
+func (r *Refresher) runningClaims() map[int64]context.CancelCauseFunc {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.running)
+}
+
+// stopLost ends work whose claim is gone, as it is of a table that was suspended because its owner has lost the right
+// to it: the next heartbeat would notice only after HeartbeatInterval. The claims are read after the work was noted.
+func stopLost(working map[int64]context.CancelCauseFunc, held []Claim) {
+	for _, c := range held {
+		delete(working, c.Epoch)
+	}
+	for _, stop := range working {
+		stop(store.ErrClaimLost)
+	}
 }
 
 // release ends a claim; a store that is away for a moment is asked again.

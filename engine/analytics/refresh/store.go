@@ -26,6 +26,14 @@ type Refreshes interface {
 	// SetDynamicTableStatus suspends a table or lets it be refreshed again, which forgets its failures and
 	// those of its subtasks.
 	SetDynamicTableStatus(ctx context.Context, name string, status Status) error
+	// ResumeDynamicTable is SetDynamicTableStatus(Active) by a user, whose work the refreshes of the table are from then on,
+	// unless it is bundled.
+	ResumeDynamicTable(ctx context.Context, name, ownerID, owner string) error
+	// OwnedTables are the active tables that have an owner, by name.
+	OwnedTables(ctx context.Context) ([]Table, error)
+	// RevokeDynamicTable suspends an active table whose owner has lost the right to it, with the reason, and ends the
+	// claims of it: ErrClaimLost for their holders. A table that is another owner's by then stays as it is.
+	RevokeDynamicTable(ctx context.Context, name, ownerID, why string) error
 	// RequestRefresh makes a table due now, whatever it reads; a suspended one is ErrConflict. One that is being refreshed
 	// is what was asked for: nothing is added to it.
 	RequestRefresh(ctx context.Context, name string) error

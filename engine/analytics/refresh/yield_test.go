@@ -349,3 +349,39 @@ func TestWhoHasEndedIsNoWorker(t *testing.T) {
 		dead.Close()
 	})
 }
+
+// TestARevokedRefreshEndsAtOnce: what is under way of a table that is suspended, because its owner has lost the right to
+// it, ends within moments, long before the next heartbeat; what is under way of others goes on.
+func TestARevokedRefreshEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := fake.New(), &beside{}
+		for _, name := range []string{"adas", "bobs"} {
+			if _, err := s.CreateDynamicTable(t.Context(), refresh.Table{Name: name, Kind: refresh.SQL, OwnerID: name,
+				Definition: "SELECT 1", TargetLagSeconds: 366 * 24 * 3600, Mode: refresh.Full}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := b.start(s, "server", time.Minute, nil)
+		defer r.Close()
+		working := func() int {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.working
+		}
+		time.Sleep(10 * time.Second)
+		if n := working(); n != 2 {
+			t.Fatalf("%d tables are refreshed, want 2", n)
+		}
+		if err := s.RevokeDynamicTable(t.Context(), "adas", "adas", "ada is locked out"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := working(); n != 1 {
+			t.Errorf("%d tables are refreshed a second after one was revoked, want 1", n)
+		}
+		time.Sleep(time.Minute)
+		if b.finished() != 1 || b.done[0] != "bobs" {
+			t.Errorf("refreshed: %v", b.done)
+		}
+	})
+}

@@ -30,7 +30,7 @@ func (m AssignRun) fits(most int) error {
 	}
 	if m.Plan != nil {
 		add("its statements", "Issue fewer or shorter statements.", m.Plan.Statements)
-		add("the sampled keys of its tables", "Sample fewer keys in the adapter.", m.Plan.Pools)
+		add("the sampled keys of its tables", "Sample fewer keys (target.params.key_sample).", m.Plan.Pools)
 		rest := *m.Plan
 		rest.Statements, rest.Pools = nil, nil
 		add("its tables and session", "Name fewer tables and statements of the session.", rest)

@@ -125,12 +125,45 @@ type RunState struct {
 	DrainTimeout time.Duration
 	// StartAt is when the load begins, by the clock of who owns the run; the zero time is at once.
 	StartAt time.Time
+	// EndAt is when the load ends by plan, by the same clock; zero while that is not known. A run worker without contact
+	// ends it by itself then, see EndOfLoad.
+	EndAt time.Time
 	// AtMost: the targets are the most, and a run worker that has less keeps what it has. A server that has taken a run
 	// over knows what is stored, and its predecessor may have told more: some to bear less, and others what these
 	// left. Who went back to what is stored while another has not would make more of the whole. So nobody takes more
 	// until all have answered the new owner: each bears no more then than is stored, and that is no more than the whole.
 	AtMost bool
 }
+
+// EndOfLoad is until when a run worker may issue operations that had contact with the owner of its run last then: for
+// limit, and beyond the planned end of the run only as long as it has contact, because the STOP is about to come.
+func EndOfLoad(contact time.Time, limit time.Duration, planned time.Time) time.Time {
+	until := contact.Add(limit)
+	if planned.IsZero() {
+		return until
+	}
+	for _, at := range []time.Time{planned.Add(endSlack), contact.Add(EndGrace + endSlack)} {
+		planned = later(planned, at)
+	}
+	if until.Before(planned) {
+		return until
+	}
+	return planned
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// EndGrace is for how long a run worker waits for the STOP after it had contact last; it is longer than the heartbeats of
+// a node in contact are apart. endSlack is what ending the load in order takes at most.
+const (
+	EndGrace = 2 * time.Second
+	endSlack = time.Second
+)
 
 // ForWorkers is the state for a node: with the targets of these run workers only, so that what all nodes
 // are sent together grows with the run workers and not with their square.
@@ -229,8 +262,10 @@ type Status struct {
 	Alive         bool
 	AcceptingWork bool
 	Draining      bool
-	Resources     engine.Resources
-	At            time.Time
+	// Refusal says why the node accepts no work although it does not drain, empty where it does.
+	Refusal   string
+	Resources engine.Resources
+	At        time.Time
 	// ClockOffset is what the node adds to its clock to have the server's, and ClockError how
 	// wrong that may be; an error of 0 says that it was not measured yet.
 	ClockOffset, ClockError time.Duration

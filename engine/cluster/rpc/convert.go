@@ -49,7 +49,7 @@ func toWire(m protocol.ToNode) (*pb.ToNode, error) {
 		s := &pb.RunState{RunId: m.RunID, Epoch: m.Epoch, Status: string(m.Status), Phase: string(m.Phase),
 			Started:      m.Started,
 			LastSequence: m.LastSequence, StopReason: string(m.StopReason), DrainTimeoutNs: int64(m.DrainTimeout),
-			StartAt: instant(m.StartAt), AtMost: m.AtMost,
+			StartAt: instant(m.StartAt), EndAt: instant(m.EndAt), AtMost: m.AtMost,
 			Step: &pb.Step{Number: int64(m.Step.Number), SettleNs: int64(m.Step.Settle), LengthNs: int64(m.Step.Length)}}
 		s.Targets = mapped(m.Targets, func(t engine.WorkerTarget) *pb.WorkerTarget {
 			return &pb.WorkerTarget{TargetConnections: int64(t.TargetConnections), TargetQps: t.TargetQPS}
@@ -114,7 +114,8 @@ func toNode(w *pb.ToNode) (protocol.ToNode, error) {
 			Step: protocol.Step{Number: int(step.GetNumber()), Settle: time.Duration(step.GetSettleNs()),
 				Length: time.Duration(step.GetLengthNs())},
 			StopReason: engine.StopReason(p.GetStopReason()), DrainTimeout: time.Duration(p.GetDrainTimeoutNs()),
-			StartAt: moment(p.GetStartAt()), AtMost: p.GetAtMost()}, nil
+			StartAt: moment(p.GetStartAt()), EndAt: moment(p.GetEndAt()),
+			AtMost: p.GetAtMost()}, nil
 	case *pb.ToNode_ArtifactAck:
 		p := w.ArtifactAck
 		return protocol.ArtifactAck{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), Name: p.GetName(), SHA256: p.GetSha256()},
@@ -148,9 +149,18 @@ func fromWire(m protocol.FromNode) (*pb.FromNode, error) {
 		})
 		return &pb.FromNode{Message: &pb.FromNode_Hello{Hello: h}}, nil
 	case protocol.Status:
-		return &pb.FromNode{Message: &pb.FromNode_Status{Status: &pb.Status{NodeId: m.NodeID, Alive: m.Alive,
-			AcceptingWork: m.AcceptingWork, Draining: m.Draining, Resources: resources(m.Resources), At: instant(m.At),
-			Sequence: m.Sequence, ClockOffsetNs: int64(m.ClockOffset), ClockErrorNs: int64(m.ClockError)}}}, nil
+		return &pb.FromNode{Message: &pb.FromNode_Status{Status: &pb.Status{
+			NodeId:        m.NodeID,
+			Alive:         m.Alive,
+			AcceptingWork: m.AcceptingWork,
+			Draining:      m.Draining,
+			Refusal:       m.Refusal,
+			Resources:     resources(m.Resources),
+			At:            instant(m.At),
+			Sequence:      m.Sequence,
+			ClockOffsetNs: int64(m.ClockOffset),
+			ClockErrorNs:  int64(m.ClockError),
+		}}}, nil
 	case protocol.RunAccepted:
 		return &pb.FromNode{Message: &pb.FromNode_RunAccepted{RunAccepted: &pb.RunAccepted{RunId: m.RunID,
 			WorkerId: m.WorkerID, NodeId: m.NodeID}}}, nil
@@ -205,10 +215,18 @@ func fromNode(w *pb.FromNode) (protocol.FromNode, error) {
 		}, nil
 	case *pb.FromNode_Status:
 		p := w.Status
-		return protocol.Status{NodeID: p.GetNodeId(), Alive: p.GetAlive(), AcceptingWork: p.GetAcceptingWork(),
-			Draining: p.GetDraining(), Resources: readResources(p.GetResources()), At: moment(p.GetAt()),
-			Sequence: p.GetSequence(), ClockOffset: time.Duration(p.GetClockOffsetNs()),
-			ClockError: time.Duration(p.GetClockErrorNs())}, nil
+		return protocol.Status{
+			NodeID:        p.GetNodeId(),
+			Alive:         p.GetAlive(),
+			AcceptingWork: p.GetAcceptingWork(),
+			Draining:      p.GetDraining(),
+			Refusal:       p.GetRefusal(),
+			Resources:     readResources(p.GetResources()),
+			At:            moment(p.GetAt()),
+			Sequence:      p.GetSequence(),
+			ClockOffset:   time.Duration(p.GetClockOffsetNs()),
+			ClockError:    time.Duration(p.GetClockErrorNs()),
+		}, nil
 	case *pb.FromNode_RunAccepted:
 		p := w.RunAccepted
 		return protocol.RunAccepted{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), NodeID: p.GetNodeId()}, nil

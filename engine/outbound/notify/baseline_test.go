@@ -98,7 +98,7 @@ func TestHeldAgainstTheBaseline(t *testing.T) {
 	t.Cleanup(n.Close)
 	if _, err := n.Save(t.Context(), 0, []notify.HookInput{
 		hook("all", notify.Webhook, ear.URL, "", notify.Finished, notify.Regressed),
-		hook("chat", notify.Slack, room.URL, "", notify.Finished, notify.Regressed)}, "ada"); err != nil {
+		hook("chat", notify.Slack, room.URL, "", notify.Finished, notify.Regressed)}, store.User{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cases {

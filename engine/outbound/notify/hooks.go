@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -47,6 +48,11 @@ type Hook struct {
 	TemplateID string            `json:"template_id,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
 	Signed     bool              `json:"signed"`
+	// OwnerID is the admin who made or changed it last; Owner is the admin's name. A hook of versions before 18 has none.
+	OwnerID string `json:"owner_id,omitempty"`
+	Owner   string `json:"owner,omitempty" doc:"The admin who made it, changed it last, or resumed it last. It is suspended when that user is locked out, deleted or no admin any more. Empty of hooks made before they had owners."`
+	// Suspended is why it sends nothing: its owner may decide about hooks no longer.
+	Suspended string `json:"suspended_reason,omitempty" doc:"Why nothing is sent; empty while it is active. An admin who changes it, or saves it with resume, takes it over."`
 
 	// URL and Secret are kept sealed.
 	URL    secret.Secret `json:"-"`
@@ -172,10 +178,25 @@ func (n *Notifier) current(ctx context.Context) ([]Hook, error) {
 type HookInput struct {
 	Hook
 	NewURL, NewSecret *secret.Secret
+	// Resume has a hook be its saver's though nothing of it has changed.
+	Resume bool
+}
+
+// own returns the hook with its owner: who saves it, where something of it is new.
+func (g HookInput) own(h, old Hook, by store.User) Hook {
+	if g.Resume || g.NewURL != nil || g.NewSecret != nil || old.ID == "" || !h.same(old) ||
+		h.TemplateID != old.TemplateID ||
+		!slices.Equal(h.Events, old.Events) ||
+		!maps.Equal(h.Tags, old.Tags) {
+		h.OwnerID, h.Owner, h.Suspended = by.UserID, by.Name, ""
+		return h
+	}
+	h.OwnerID, h.Owner, h.Suspended = old.OwnerID, old.Owner, old.Suspended
+	return h
 }
 
 // Save replaces the hooks, by somebody. A refused address is said at once.
-func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, by string) (HookList, error) {
+func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, by store.User) (HookList, error) {
 	if len(given) > MaxHooks {
 		return HookList{}, engine.InvalidField("hooks", fmt.Sprintf("has %d", len(given)),
 			fmt.Sprintf("at most %d", MaxHooks))
@@ -189,33 +210,74 @@ func (n *Notifier) Save(ctx context.Context, version int64, given []HookInput, b
 		known[h.ID] = h
 	}
 	l := HookList{Hooks: []Hook{}}
-	secrets := map[string]hookSecrets{}
+	secrets := map[string]bool{}
 	for i, g := range given {
 		h, err := n.validate(ctx, fmt.Sprintf("hooks[%d].", i), g, known)
 		if err != nil {
 			return HookList{}, err
 		}
-		if _, twice := secrets[h.ID]; twice {
+		if secrets[h.ID] {
 			return HookList{}, engine.InvalidField(
 				fmt.Sprintf("hooks[%d].id", i),
 				"is there twice",
 				"leave it out for a new one",
 			)
 		}
-		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hookSecrets{h.URL.Reveal(), h.Secret.Reveal()}
+		secrets[h.ID] = true
+		l.Hooks = append(l.Hooks, g.own(h, known[h.ID], by))
 	}
-	value, err := json.Marshal(l.Hooks)
+	l.Version, err = n.write(ctx, version, l.Hooks, by.Name)
+	return l, err
+}
+
+// write replaces the hooks of a version, and returns the new one.
+func (n *Notifier) write(ctx context.Context, version int64, hooks []Hook, by string) (int64, error) {
+	secrets := map[string]hookSecrets{}
+	for _, h := range hooks {
+		secrets[h.ID] = hookSecrets{h.URL.Reveal(), h.Secret.Reveal()}
+	}
+	value, err := json.Marshal(hooks)
 	if err != nil {
-		return HookList{}, fmt.Errorf("writing the hooks: %w", err)
+		return 0, fmt.Errorf("writing the hooks: %w", err)
 	}
 	sealed, err := json.Marshal(secrets) //nolint:gosec // the field is what the user sends or is shown once
 	if err != nil {
-		return HookList{}, fmt.Errorf("writing the addresses of the hooks: %w", err)
+		return 0, fmt.Errorf("writing the addresses of the hooks: %w", err)
 	}
 	saved, err := n.o.Settings.SaveSetting(ctx, store.Setting{Name: Setting, Value: value, Secret: sealed,
 		Version: version, UpdatedBy: by})
-	l.Version = saved.Version
-	return l, err
+	return saved.Version, err
+}
+
+// maxSuspendTries is how often hooks are read again that somebody saves at the moment when some are suspended.
+const maxSuspendTries = 5
+
+// Recheck asks judge about each hook that has an owner and is not suspended, and suspends those of which it says why.
+func (n *Notifier) Recheck(ctx context.Context, judge func(Hook) (why string)) error {
+	for try := 1; ; try++ {
+		l, err := ReadHooks(ctx, n.o.Settings)
+		if err != nil {
+			return err
+		}
+		changed := false
+		for i, h := range l.Hooks {
+			if h.OwnerID == "" || h.Suspended != "" {
+				continue
+			}
+			if why := judge(h); why != "" {
+				l.Hooks[i].Suspended, changed = why, true
+				n.o.Log.Warn().Str("hook_id", h.ID).Str("hook", h.Name).Str("reason", why).
+					Msg("a notification is suspended: its owner has no right to it any more")
+			}
+		}
+		if !changed {
+			return nil
+		}
+		_, err = n.write(ctx, l.Version, l.Hooks, "the server, which suspended a notification")
+		if try == maxSuspendTries || !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
 }
 
 func (n *Notifier) validate(ctx context.Context, field string, g HookInput, known map[string]Hook) (Hook, error) {

@@ -241,7 +241,11 @@ func (n *Notifier) notifyHooks(runID string) error {
 		return nil
 	}
 	for _, h := range hooks {
-		if h.Wants(event, run) {
+		switch {
+		case !h.Wants(event, run):
+		case h.Suspended != "":
+			n.logDelivery(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: suspended(h).Error()})
+		default:
 			if err := n.enqueue(h, n.notice(event, run, row, held)); err != nil {
 				n.logDelivery(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
 			}
@@ -361,8 +365,33 @@ func (n *Notifier) client(h Hook) (*delivery.Client, error) {
 		HideInternal: true})
 }
 
+// suspended is the error of a hook to which nothing is sent any more.
+func suspended(h Hook) error { return fmt.Errorf("it is suspended: %s", h.Suspended) }
+
+// revoked is an error where a hook is deleted or suspended by now: what waits in its queue is not sent either. While the
+// store does not answer, it is.
+func (n *Notifier) revoked(ctx context.Context, id string) error {
+	hooks, err := n.current(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the hooks of before hold until the store answers
+	}
+	i := slices.IndexFunc(hooks, func(h Hook) bool { return h.ID == id })
+	switch {
+	case i < 0:
+		return errors.New("the notification was deleted")
+	case hooks[i].Suspended != "":
+		return suspended(hooks[i])
+	}
+	return nil
+}
+
 // attempt tells once; number counts the attempts of a notice from 1 on.
 func (n *Notifier) attempt(ctx context.Context, c *delivery.Client, h Hook, v Notice, number int) delivery.Outcome {
+	if err := n.revoked(ctx, h.ID); err != nil {
+		n.logDelivery(Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
+			Attempt: number, Error: err.Error()})
+		return delivery.Outcome{Err: err}
+	}
 	body, err := h.body(v)
 	if err != nil {
 		return delivery.Outcome{Err: err}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,7 +115,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 	teams.Tags = map[string]string{"team": "a"}
 	l, err := n.Save(t.Context(), 0, []notify.HookInput{
 		hook("everything", notify.Webhook, urls[0], "word", notify.Finished, notify.Regressed, notify.Failed), teams,
-		hook("chat", notify.Slack, urls[2], "", notify.Regressed)}, "ada")
+		hook("chat", notify.Slack, urls[2], "", notify.Regressed)}, store.User{Name: "ada"})
 	if err != nil || strings.Contains(l.Hooks[0].Address, "to-ken") || !l.Hooks[0].Signed || l.Hooks[1].Signed {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -190,24 +191,30 @@ func TestHooksThatAreRefused(t *testing.T) {
 		{hook("x", notify.Webhook, "http://10.0.0.1/", "", notify.Test), "hooks[0].events"},
 		{notify.HookInput{Hook: notify.Hook{ID: "none", Name: "x", Kind: notify.Webhook}}, "hooks[0].id"},
 	} {
-		_, err := n.Save(t.Context(), 0, []notify.HookInput{c.g}, "ada")
+		_, err := n.Save(t.Context(), 0, []notify.HookInput{c.g}, store.User{Name: "ada"})
 		if e := engine.AsError(err); e == nil || len(e.Fields) != 1 || e.Fields[0].Field != c.field {
 			t.Errorf("%+v: %v, want %s", c.g, err, c.field)
 		}
 	}
 	l, err := n.Save(t.Context(), 0, []notify.HookInput{hook("x", notify.Webhook, "http://10.0.0.1/", "word",
-		notify.Failed)}, "ada")
+		notify.Failed)}, store.User{Name: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Save(t.Context(), 0, nil, "eve"); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := n.Save(t.Context(), 0, nil, store.User{Name: "eve"}); !engine.HasCode(err, engine.CodeConflict) {
 		t.Errorf("the second save: %v", err)
 	}
 	// Address and secret stay where they are not given.
 	kept := notify.HookInput{Hook: l.Hooks[0]}
 	kept.Name = "y"
-	if l, err = n.Save(t.Context(), l.Version, []notify.HookInput{kept}, "ada"); err != nil || l.Hooks[0].Name != "y" ||
-		l.Hooks[0].URL.Reveal() != "http://10.0.0.1/" || l.Hooks[0].Secret.Reveal() != "word" || !l.Hooks[0].Signed {
+	if l, err = n.Save(
+		t.Context(),
+		l.Version,
+		[]notify.HookInput{kept},
+		store.User{Name: "ada"},
+	); err != nil || l.Hooks[0].Name != "y" ||
+		l.Hooks[0].URL.Reveal() != "http://10.0.0.1/" || l.Hooks[0].Secret.Reveal() != "word" ||
+		!l.Hooks[0].Signed {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
@@ -221,7 +228,7 @@ func TestARunDoesNotWait(t *testing.T) {
 	yes := true
 	n := start(t, runs{"good": ended("good", engine.StatusCompleted, &yes, nil)}, nil)
 	if _, err := n.Save(t.Context(), 0, []notify.HookInput{hook("x", notify.Webhook, s.URL, "", notify.Finished)},
-		"ada"); err != nil {
+		store.User{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -278,7 +285,7 @@ func TestLateFiguresAreWaitedFor(t *testing.T) {
 	defer second.Close()
 	if _, err := n.Save(t.Context(), 0, []notify.HookInput{
 		hook("x", notify.Webhook, first.URL, "", notify.Finished, notify.Regressed),
-		hook("y", notify.Slack, second.URL, "", notify.Finished, notify.Regressed)}, "ada"); err != nil {
+		hook("y", notify.Slack, second.URL, "", notify.Finished, notify.Regressed)}, store.User{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	settings.fails.Store(1)
@@ -292,5 +299,102 @@ func TestLateFiguresAreWaitedFor(t *testing.T) {
 	}
 	if !strings.Contains(string(chat.bodies[0]), "DEGRADED (simulated)") {
 		t.Errorf("%s", chat.bodies[0])
+	}
+}
+
+// TestAHookOfNobodyIsSuspended: a hook whose owner may decide about hooks no longer sends nothing, nor what waits to be
+// sent again; others go on. Who resumes or changes it is its owner.
+func TestAHookOfNobodyIsSuspended(t *testing.T) {
+	yes := true
+	all := runs{"good": ended("good", engine.StatusCompleted, &yes, nil)}
+	adas, bobs := &heard{refuse: 1}, &heard{}
+	first, second := httptest.NewServer(adas), httptest.NewServer(bobs)
+	defer first.Close()
+	defer second.Close()
+	settings, _ := postgrestest.Open(t)
+	n := notify.Start(notify.Options{Settings: settings, Runs: all, Log: zerolog.Nop(), SettleTimeout: 3 * time.Second})
+	t.Cleanup(n.Close)
+	ada, bob := store.User{UserID: "1", Name: "ada"}, store.User{UserID: "2", Name: "bob"}
+	l, err := n.Save(t.Context(), 0, []notify.HookInput{hook("a", notify.Webhook, first.URL, "", notify.Finished)}, ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err = n.Save(t.Context(), l.Version, []notify.HookInput{{Hook: l.Hooks[0]},
+		hook("b", notify.Webhook, second.URL, "", notify.Finished)}, bob)
+	if err != nil || l.Hooks[0].Owner != "ada" || l.Hooks[1].Owner != "bob" {
+		t.Fatalf("%+v, %v", l.Hooks, err)
+	}
+	n.Ended("good")
+	bobs.await(t, 1)
+	refused := func() bool {
+		return slices.ContainsFunc(n.Deliveries(), func(d notify.Delivery) bool { return d.HookName == "a" })
+	}
+	for !refused() { // it is tried again in a second
+		time.Sleep(time.Millisecond)
+	}
+	judge := func(h notify.Hook) string {
+		if h.Owner == "ada" {
+			return "ada, who saved it, is locked out"
+		}
+		return ""
+	}
+	for range 2 {
+		if err := n.Recheck(t.Context(), judge); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Ended("good")
+	bobs.await(t, 2)
+	time.Sleep(1500 * time.Millisecond)
+	adas.mu.Lock()
+	if len(adas.bodies) > 0 {
+		t.Errorf("%d times a hook of a locked admin was told", len(adas.bodies))
+	}
+	adas.mu.Unlock()
+	if d, err := n.SendTest(t.Context(), l.Hooks[0].ID); err != nil || d.Delivered ||
+		d.Error != "it is suspended: ada, who saved it, is locked out" {
+		t.Errorf("a test of a suspended hook: %+v, %v", d, err)
+	}
+
+	// Bob saves others: it stays as it is. He resumes it: it is his.
+	now := func() notify.HookList {
+		t.Helper()
+		is, err := notify.ReadHooks(t.Context(), settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	before := now()
+	same := []notify.HookInput{{Hook: before.Hooks[0]}, {Hook: before.Hooks[1]}}
+	if l, err = n.Save(t.Context(), before.Version, same, bob); err != nil || l.Hooks[0].Suspended == "" ||
+		l.Hooks[0].Owner != "ada" {
+		t.Errorf("%+v, %v", l.Hooks, err)
+	}
+	same[0].Resume = true
+	if l, err = n.Save(t.Context(), l.Version, same, bob); err != nil || l.Hooks[0].Suspended != "" ||
+		l.Hooks[0].Owner != "bob" {
+		t.Errorf("%+v, %v", l.Hooks, err)
+	}
+	n.Ended("good")
+	adas.await(t, 1)
+
+	// What waits for a hook that is deleted is not sent either.
+	adas.mu.Lock()
+	adas.refuse = 1
+	adas.mu.Unlock()
+	tries := len(n.Deliveries())
+	n.Ended("good")
+	for len(n.Deliveries()) < tries+2 {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err = n.Save(t.Context(), l.Version, nil, bob); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1500 * time.Millisecond)
+	adas.mu.Lock()
+	defer adas.mu.Unlock()
+	if len(adas.bodies) != 1 {
+		t.Errorf("a hook that was deleted was told: %d times in all", len(adas.bodies))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // TestAFailedRunSaysWhy: and not a rate of 0 where nothing was measured.
@@ -23,7 +24,7 @@ func TestAFailedRunSaysWhy(t *testing.T) {
 	defer room.Close()
 	n := start(t, runs{"r": row}, nil)
 	if _, err := n.Save(t.Context(), 0, []notify.HookInput{hook("all", notify.Webhook, ear.URL, "", notify.Failed),
-		hook("chat", notify.Slack, room.URL, "", notify.Failed)}, "ada"); err != nil {
+		hook("chat", notify.Slack, room.URL, "", notify.Failed)}, store.User{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	n.Ended("r")
@@ -69,7 +70,7 @@ func TestAMessageObeysNoName(t *testing.T) {
 	defer room.Close()
 	n := start(t, all, nil)
 	if _, err := n.Save(t.Context(), 0, []notify.HookInput{hook("all", notify.Webhook, ear.URL, "", notify.Failed),
-		hook("chat", notify.Slack, room.URL, "", notify.Failed)}, "ada"); err != nil {
+		hook("chat", notify.Slack, room.URL, "", notify.Failed)}, store.User{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	for id := range names {

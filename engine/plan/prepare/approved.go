@@ -125,7 +125,11 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	const undeclared = "its manifest does not declare"
 	tables := append([]string{req.TableName}, r.tableNames...)
 	dialect := info.Manifest.Dialect
-	for _, q := range answer.Queries {
+	queries := answer.Queries
+	if answer.Keys != nil {
+		queries = append(slices.Clone(queries), plugin.Query{SQL: answer.Keys.SQL})
+	}
+	for _, q := range queries {
 		if why := notReadOnly(q.SQL, r.dialect()); why != "" {
 			return refuse(q.SQL, "does more than read (it "+why+"), and an adapter may only read")
 		}

@@ -70,7 +70,11 @@ type tableState struct {
 	table  *engine.Table
 	pool   *engine.Pool
 	values *engine.Pool
-	notes  []string
+	// keys is how the table's keys are read.
+	keys *plugin.KeyQuery
+	// anyShape: the workload takes the table as it is.
+	anyShape bool
+	notes    []string
 }
 
 // inspect asks what a table is; of one that is going to be dropped the adapter says no keys and samples.
@@ -103,11 +107,13 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 		return tableState{}, err
 	}
 	return tableState{
-		exists: true,
-		table:  answer.Table,
-		pool:   answer.Pool,
-		values: answer.Values,
-		notes:  answer.Notes,
+		exists:   true,
+		table:    answer.Table,
+		pool:     answer.Pool,
+		values:   answer.Values,
+		keys:     answer.Keys,
+		anyShape: t.AnyShape,
+		notes:    answer.Notes,
 	}, nil
 }
 
@@ -168,6 +174,9 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		p.notes = append(p.notes, state[i].notes...)
 		if !state[i].table.Own && !p.sc.Target.AllowWrites && len(p.unmarked) > 0 && i == len(p.logical)-1 {
 			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoptHint()+".")
+		}
+		if err := p.readKeys(ctx, p.names[i]+p.tableLabel(i), &state[i]); err != nil {
+			return nil, err
 		}
 		tables = append(tables, *state[i].table)
 		if err := p.keepSamples(state[i]); err != nil {

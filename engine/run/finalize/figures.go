@@ -88,7 +88,7 @@ func (e Evidence) window() engine.Window {
 			w.From = r.WarmupEndTime.Time
 		}
 	case length == 0:
-		return engine.Window{}
+		return engine.Window{From: e.MeasureAt}
 	case w.From.IsZero():
 		w.From = w.To.Add(-length)
 	default:

@@ -38,7 +38,7 @@ func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
 		}
 		w := e.window()
 		if c.from < 0 {
-			if !w.From.IsZero() || !w.To.IsZero() {
+			if !w.From.Equal(e.MeasureAt) || !w.To.IsZero() {
 				t.Errorf("%s: %+v", name, w)
 			}
 		} else if !w.From.Equal(at(c.from)) || !w.To.Equal(at(c.to)) {

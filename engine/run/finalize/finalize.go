@@ -183,6 +183,9 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	v.Outcome(live.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
 		Errors: parent.Errors.Count, CountedLive: seen,
 		Scheduled: scheduled, Dropped: dropped, Ended: true, Search: e.Run.Scenario.Workload.IsSearch()})
+	if parent.Failing != nil {
+		v.SetFailing(parent.Failing)
+	}
 	s.checkFallback(ctx, e, parent)
 	addNotes(v, parent)
 	noteExtent(v, parent, e.Run.Scenario.Workload)

@@ -46,12 +46,19 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 	if c := f.Connections; c != nil && (c.Lost > 0 || c.Refused > 0) {
 		v.AddFigureNote(engine.Note{Code: engine.NoteConnectionsLost, Count: c.Lost, Total: c.Refused})
 	}
+	if f.Overran > 0 {
+		v.AddFigureNote(engine.Note{Code: engine.NoteOverran, Count: f.Overran})
+	}
 	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
 		late := float64(f.FinishedLate) / float64(f.Operations)
 		if f.FinishedLate > 0 && (late > lateNote || f.DrainSeconds > lateNote*f.DurationSeconds) {
 			v.AddFigureNote(engine.Note{Code: engine.NoteFinishedLate, Count: f.FinishedLate, Percent: 100 * late,
 				Seconds: f.DrainSeconds})
 		}
+	}
+	if ended := f.Operations - f.FinishedLate + f.CarriedOver; float64(f.CarriedOver) > lateNote*float64(ended) {
+		v.AddFigureNote(engine.Note{Code: engine.NoteCarriedOver, Count: f.CarriedOver,
+			Percent: 100 * float64(f.CarriedOver) / float64(ended)})
 	}
 	for _, k := range engine.Kinds() {
 		found := f.ByKind[k]

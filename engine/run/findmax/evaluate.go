@@ -10,6 +10,22 @@ import (
 
 // evaluate decides the outcome of the step at the present level.
 func (s *Search) evaluate(o Observation) engine.FindMaxStep {
+	if len(s.steps) == 0 {
+		s.baseline = o.P95
+	}
+	step := s.measured(o)
+	if n := len(s.steps); n > 0 && s.steps[n-1].QPS > 0 {
+		step.QPSVsPriorPct = percent(o.QPS, s.steps[n-1].QPS)
+	}
+	step.Outcome, step.StopReason = s.fails(o, step)
+	if step.Held() && s.byThroughput() {
+		step.Outcome, step.StopReason = s.evaluateGrowth(o)
+	}
+	return step
+}
+
+// measured is the step without its outcome.
+func (s *Search) measured(o Observation) engine.FindMaxStep {
 	step := engine.FindMaxStep{StepNumber: len(s.steps) + 1, Stage: s.stage, TotalQueries: o.Operations, QPS: o.QPS,
 		P50LatencyMs: o.P50, P95LatencyMs: o.P95, P99LatencyMs: o.P99, ErrorCount: o.Errors, DroppedCount: o.Dropped,
 		QueueDetected: o.Queued}
@@ -22,15 +38,9 @@ func (s *Search) evaluate(o Observation) engine.FindMaxStep {
 	if o.Operations > 0 {
 		step.ErrorRate = float64(o.Errors) / float64(o.Operations)
 	}
-	if len(s.steps) == 0 {
-		s.baseline = o.P95
-	} else if last := s.steps[len(s.steps)-1]; last.QPS > 0 {
-		step.QPSVsPriorPct = percent(o.QPS, last.QPS)
-	}
 	if s.baseline != nil && *s.baseline > 0 && o.P95 != nil {
 		step.P95VsBaselinePct = percent(*o.P95, *s.baseline)
 	}
-	step.Outcome, step.StopReason = s.outcome(o, step)
 	return step
 }
 
@@ -39,8 +49,8 @@ func percent(now, before float64) *float64 {
 	return &v
 }
 
-// outcome applies the rules, the hardest first.
-func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOutcome, string) {
+// fails applies the rules that a level has to obey, the hardest first.
+func (s *Search) fails(o Observation, step engine.FindMaxStep) (engine.StepOutcome, string) {
 	at := "At " + s.describeLevel(s.level) + " "
 	if o.Missing > 0 {
 		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%d of the connections were not open.", o.Missing)
@@ -71,9 +81,8 @@ func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOut
 		if s.missedRate(o) {
 			return engine.OutcomePlateau, at + fmt.Sprintf("only %s/s were done.", formatNumber(o.QPS))
 		}
-		return engine.OutcomeStable, ""
 	}
-	return s.evaluateGrowth(o)
+	return engine.OutcomeStable, ""
 }
 
 // errorLimit is how many operations in a hundred may fail.
@@ -93,9 +102,15 @@ func (s *Search) missedRate(o Observation) bool {
 	if o.QPS <= 0 {
 		return true
 	}
-	due := s.level * float64(o.Operations) / o.QPS
+	due := float64(o.Due)
+	if o.Due == 0 {
+		due = s.level * float64(o.Operations) / o.QPS
+	}
 	return due-float64(o.Operations) > (1-minRateShare)*due+math.Sqrt(due)
 }
+
+// byBaseline reports whether the P95 of a step is compared with that of the first.
+func (s *Search) byBaseline() bool { return !s.latencySLO() }
 
 // latencySLO reports whether objectives replace the comparison with the baseline.
 func (s *Search) latencySLO() bool {
@@ -120,23 +135,28 @@ func (s *Search) slowReason(o Observation, step engine.FindMaxStep) string {
 	return ""
 }
 
-// evaluateGrowth judges throughput in a search over connections.
+// evaluateGrowth says whether throughput still grows, in a search over connections.
 func (s *Search) evaluateGrowth(o Observation) (engine.StepOutcome, string) {
-	if s.stage != engine.StageStepping {
-		if s.plateau > 0 && o.QPS >= s.plateau*(1-plateauTolerance) {
-			return engine.OutcomePlateau,
-				fmt.Sprintf("At %s throughput was %s/s, as much as above it.", s.describeLevel(s.level), formatNumber(o.QPS))
+	ok, _ := s.holding()
+	if s.stage != engine.StageStepping || !s.climbing {
+		for _, l := range ok {
+			if l.level > s.level && o.QPS >= l.qps*(1-plateauTolerance) {
+				return engine.OutcomePlateau,
+					fmt.Sprintf("At %s throughput was %s/s, as much as above it.", s.describeLevel(s.level), formatNumber(o.QPS))
+			}
 		}
 		return engine.OutcomeStable, ""
 	}
-	if len(s.steps) == 0 {
+	var before *levelSteps
+	for i := range ok {
+		if ok[i].level < s.level {
+			before = &ok[i]
+		}
+	}
+	if before == nil || before.qps <= 0 {
 		return engine.OutcomeStable, ""
 	}
-	before := s.steps[len(s.steps)-1]
-	if before.QPS <= 0 {
-		return engine.OutcomeStable, ""
-	}
-	gain, more := (o.QPS-before.QPS)/before.QPS*100, (s.level-before.Level())/before.Level()*100
+	gain, more := (o.QPS-before.qps)/before.qps*100, (s.level-before.level)/before.level*100
 	if gain >= s.cfg.QPSStabilityPct || gain >= more/growthShare {
 		s.flatSteps = 0
 		return engine.OutcomeStable, ""
@@ -145,23 +165,50 @@ func (s *Search) evaluateGrowth(o Observation) (engine.StepOutcome, string) {
 		return engine.OutcomeStable, ""
 	}
 	return engine.OutcomePlateau, fmt.Sprintf("From %s to %s throughput no longer grew: %s/s, then %s/s.",
-		s.describeLevel(before.Level()), s.describeLevel(s.level), formatNumber(before.QPS), formatNumber(o.QPS))
+		s.describeLevel(before.level), s.describeLevel(s.level), formatNumber(before.qps), formatNumber(o.QPS))
 }
 
 // foundMessage is the answer in words.
 func (s *Search) foundMessage(level float64) string {
 	text := fmt.Sprintf("The target sustains %s.", s.describeLevel(level))
-	switch {
-	case s.plateau > 0:
-		return fmt.Sprintf("%s More connections bring no more throughput than %s/s.", text, formatNumber(s.plateau))
-	case s.limitReason != "":
-		return text + " " + s.limitReason
+	switch limit := s.limitAbove(level); {
+	case limit.outcome == engine.OutcomePlateau && limit.reason == "":
+		text += fmt.Sprintf(" More connections bring no more throughput than %s/s.", formatNumber(s.at(level).qps))
+	case limit.outcome != "":
+		text += " " + limit.reason
 	default:
-		return text + fmt.Sprintf(
-			" That is the highest level that was tried; the limit lies above %s.",
-			s.describeLevel(level),
-		)
+		text += fmt.Sprintf(" That is the highest level that was tried; the limit lies above %s.", s.describeLevel(level))
 	}
+	if h := s.hysteresis; h != nil && h.RecoversAt > 0 {
+		text += fmt.Sprintf(
+			" The target has hysteresis: right after %s it did not sustain %s, and it recovered at %s. The answer "+
+				"holds while the load has not been above it.",
+			s.describeLevel(h.After),
+			s.describeLevel(h.FailsAt),
+			s.describeLevel(h.RecoversAt),
+		)
+	} else if h != nil && h.FailsAt == level {
+		text += fmt.Sprintf(" The target has hysteresis: right after %s it did not sustain %s.", s.describeLevel(h.After),
+			s.describeLevel(h.FailsAt))
+	}
+	return text + s.notEnoughMessage(level)
+}
+
+// notEnoughMessage says that too few operations ended at a level for its percentiles.
+func (s *Search) notEnoughMessage(level float64) string {
+	if s.cfg.StepSeconds <= 0 {
+		return ""
+	}
+	for i := len(s.steps) - 1; i >= 0; i-- {
+		if step := s.steps[i]; step.Level() == level && step.Held() {
+			if step.TotalQueries < MinOperations {
+				return fmt.Sprintf(" Its percentiles rest on %d operations, which is not enough: %d are. Raise "+
+					"find_max.step_duration_seconds.", step.TotalQueries, MinOperations)
+			}
+			break
+		}
+	}
+	return ""
 }
 
 // notFoundMessage says why there is no answer.
@@ -169,15 +216,16 @@ func (s *Search) notFoundMessage() string {
 	if len(s.steps) == 0 {
 		return "No step was finished, so there is no answer."
 	}
-	if s.limitReason == "" {
+	limit := s.limitAbove(0)
+	if limit.reason == "" {
 		return "No level was found to be stable, so there is no answer."
 	}
-	if s.firstLevelMisses > maxFirstLevelRepeats {
-		return fmt.Sprintf("No level that was tried is sustained. %s %d repeated steps of the first level were slower "+
-			"than the baseline, which is its own, so the target or its machine is not steady.",
-			s.limitReason, s.firstLevelMisses)
+	text := "No level that was tried is sustained. " + limit.reason
+	if first := s.at(s.cfg.Start); first.held > 0 && first.failing() && s.missedOwnBaseline(first.failure) {
+		text += fmt.Sprintf(" %d repeated steps of the first level were slower than the baseline, which is its own, so the "+
+			"target or its machine is not steady.", first.failed)
 	}
-	return "No level that was tried is sustained. " + s.limitReason
+	return text
 }
 
 // describeLevel names a level.

@@ -20,8 +20,11 @@ func Example() {
 		}
 		qps := min(level, 4) * 1000
 		latency := level / qps * 1000
-		step := search.Observe(findmax.Observation{Operations: int64(10 * qps), QPS: qps, P50: &latency, P95: &latency,
+		step, again := search.Observe(findmax.Observation{Operations: int64(10 * qps), QPS: qps, P50: &latency, P95: &latency,
 			P99: &latency})
+		if again != "" { // the target recovers: that step is not judged
+			continue
+		}
 		fmt.Println(stage, level, step.Outcome)
 	}
 	fmt.Println(*search.Result().MaxConnections, "connections")
@@ -29,6 +32,8 @@ func Example() {
 	// STEPPING 2 STABLE
 	// STEPPING 4 STABLE
 	// STEPPING 6 DEGRADED
+	// STEPPING 6 DEGRADED
+	// BISECTING 5 DEGRADED
 	// BISECTING 5 DEGRADED
 	// CONFIRMING 4 STABLE
 	// 4 connections

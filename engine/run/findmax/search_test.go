@@ -200,12 +200,12 @@ func closedP95(servers, n int) float64 {
 // TestFindsTheLatencyKnee: within 5 % of the analytic limit in every trial.
 func TestFindsTheLatencyKnee(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range seeds() {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		f := queueModel{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
 		cfg := config()
 		cfg.QPSStabilityPct = -100 // the latency rule alone
-		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 100_000) })
+		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 40_000) })
 		limit := closedP95(f.servers, 1) * 1.2
 		knee := f.servers + sort.Search(2*f.servers,
 			func(more int) bool { return closedP95(f.servers, f.servers+more+1) > limit })
@@ -219,26 +219,10 @@ func TestFindsTheLatencyKnee(t *testing.T) {
 	}
 }
 
-// TestFindsThePlateau: throughput stops growing when every server is busy.
-func TestFindsThePlateau(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		f := queueModel{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
-		cfg := config()
-		cfg.LatencyStabilityPct = 100_000
-		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 60_000) })
-		if !r.Found || r.Limit != engine.OutcomePlateau ||
-			math.Abs(float64(*r.MaxConnections-f.servers)) > 0.05*float64(f.servers) {
-			t.Errorf("seed %d: %d servers, the search says %+v", seed, f.servers, r)
-		}
-	}
-}
-
 // TestFindsTheRate: an M/M/1 target keeps a P99 objective up to a load that is known exactly.
 func TestFindsTheRate(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range seeds() {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		f := queueModel{servers: 1, mean: 0.001 + 0.004*rng.Float64(), state: new(rng.Uint64())}
 		// P99 of M/M/1 is ln 100 ÷ (µ − λ).
@@ -246,7 +230,7 @@ func TestFindsTheRate(t *testing.T) {
 		knee := (1 - 1.0/4) / f.mean
 		cfg := Config{Unit: engine.FindMaxRate, Start: 0.1 / f.mean, Increment: 0.15 / f.mean, Max: 1e6,
 			SLO: &engine.SLO{P99Ms: &objective}, MaxErrorRatePct: 1}
-		r := drive(t, New(cfg), func(level float64) Observation { return f.open(level, 200_000) })
+		r := drive(t, New(cfg), func(level float64) Observation { return f.open(level, 60_000) })
 		if !r.Found || math.Abs(*r.MaxQPSTarget-knee) > 0.05*knee {
 			t.Errorf("seed %d: the limit is %.1f/s, the search says %+v", seed, knee, r)
 		}
@@ -358,8 +342,12 @@ func TestTheFirstLevelIsRepeated(t *testing.T) {
 	slowAgain := func(times int) *engine.FindMaxResult {
 		cfg, tried := config(), 0
 		cfg.Start, cfg.Increment = 1, 1
-		return drive(t, New(cfg), func(level float64) Observation {
+		s := New(cfg)
+		return drive(t, s, func(level float64) Observation {
 			o := steady(level)
+			if _, stage, _ := s.Next(); stage == engine.StageRecovering {
+				return o
+			}
 			if level == 1 {
 				tried++
 			}
@@ -430,7 +418,10 @@ func TestEverySearchEnds(t *testing.T) {
 				o.Errors = rapid.Int64Range(0, o.Operations/20).Draw(t, "errors")
 				o.P95 = ms(rapid.Float64Range(0, 10).Draw(t, "p95"))
 			}
-			last[level] = s.Observe(o).Outcome
+			step, again := s.Observe(o)
+			if again == "" {
+				last[level] = step.Outcome
+			}
 		}
 		r := s.Result()
 		if r.Found != (r.MaxConnections != nil || r.MaxQPSTarget != nil) || r.Reason == "" || r.Steps != len(s.Steps()) {
@@ -440,6 +431,131 @@ func TestEverySearchEnds(t *testing.T) {
 			if out := last[s.answer()]; out != engine.OutcomeStable && out != engine.OutcomePlateau {
 				t.Fatalf("the confirmed answer %v was last %s", s.answer(), out)
 			}
+		}
+	})
+}
+
+// TestWhatTheLastLevelSays: a last step at the highest level that brings nothing is no reason to say that the limit lies
+// above it, and neither is the first of two.
+func TestWhatTheLastLevelSays(t *testing.T) {
+	for _, c := range []struct {
+		slots, start, increment, most float64
+	}{{6, 4, 4, 8}, {8, 2, 4, 10}, {8, 4, 8, 12}, {5, 1, 1, 6}, {8, 8, 4, 12}, {8, 4, 4, 8}} {
+		cfg := config()
+		cfg.Start, cfg.Increment, cfg.Max, cfg.LatencyStabilityPct = c.start, c.increment, c.most, 1000
+		r := drive(t, New(cfg), func(level float64) Observation {
+			o := steady(level)
+			o.QPS = min(level, c.slots) * 100
+			return o
+		})
+		above := c.slots >= c.most
+		if r.MaxConnections == nil || float64(*r.MaxConnections) != c.slots || !r.Confirmed ||
+			strings.Contains(r.Reason, "the limit lies above") != above {
+			t.Errorf("%+v: %s", c, r.Reason)
+		}
+	}
+}
+
+// TestThePeakIsReachedByTheLowestLevel: throughput that falls behind its peak, by little or much.
+func TestThePeakIsReachedByTheLowestLevel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		peak := float64(rapid.IntRange(3, 60).Draw(t, "peak"))
+		fall := rapid.Float64Range(0, 0.05).Draw(t, "fall")
+		cfg := config()
+		cfg.Start, cfg.LatencyStabilityPct = float64(rapid.IntRange(1, 4).Draw(t, "start")), 1e6
+		cfg.Increment = float64(rapid.IntRange(1, 12).Draw(t, "increment"))
+		s := New(cfg)
+		for level, _, ok := s.Next(); ok; level, _, ok = s.Next() {
+			o := steady(level)
+			o.QPS = 100 * min(level, peak) * max(1-fall*max(level-peak, 0), 0.1)
+			s.Observe(o)
+		}
+		if r := s.Result(); r.MaxConnections == nil || math.Abs(float64(*r.MaxConnections)-peak) > 0.05*peak ||
+			r.Hysteresis != nil || !r.Confirmed {
+			t.Fatalf("the peak is at %v: %s (%d steps)", peak, r.Reason, r.Steps)
+		}
+	})
+}
+
+// TestAStepIsLongEnough: a step in which too few operations end is measured again and longer, the next ones at once,
+// and an answer whose steps cannot be long enough says so.
+func TestAStepIsLongEnough(t *testing.T) {
+	for _, c := range []struct {
+		each   float64 // operations a second and connection
+		enough bool
+	}{{50, true}, {5, true}, {0.1, false}} {
+		cfg := config()
+		cfg.StepSeconds, cfg.Max, cfg.LatencyStabilityPct = 10, 20, 1000
+		s := New(cfg)
+		again := 0
+		for level, _, ok := s.Next(); ok; level, _, ok = s.Next() {
+			o := steady(level)
+			o.P99 = o.P95
+			o.QPS = level * c.each
+			o.Operations = int64(o.QPS * cfg.StepSeconds * s.Lengthening())
+			if _, why := s.Observe(o); strings.Contains(why, "operations ended in it") {
+				again++
+			}
+		}
+		r := s.Result()
+		if r.NotEnoughOperations == c.enough || strings.Contains(r.Reason, "which is not enough") == c.enough || again > 1 {
+			t.Errorf("%v: %d lengthened: %s", c.each, again, r.Reason)
+		}
+		for _, step := range r.History {
+			if c.enough && step.TotalQueries < MinOperations {
+				t.Errorf("%v: a step with %d operations was judged", c.each, step.TotalQueries)
+			}
+		}
+	}
+}
+
+// TestAFailingStepIsMeasuredAgain: one failure of a level does not count, whatever it shows; two do.
+func TestAFailingStepIsMeasuredAgain(t *testing.T) {
+	for name, fail := range map[string]func(*Observation){
+		"errors": func(o *Observation) { o.Errors = o.Operations }, "too slow": func(o *Observation) { o.P95 = ms(50) },
+		"queued": func(o *Observation) { o.Queued = true }, "missing": func(o *Observation) { o.Missing = 1 },
+		"nothing": func(o *Observation) { o.Operations, o.QPS = 0, 0 },
+	} {
+		for failures, want := range map[int]int{1: 30, 2: 11} {
+			cfg := config()
+			cfg.Max = 30
+			left := failures
+			r := drive(t, New(cfg), func(level float64) Observation {
+				o := steady(level)
+				if level == 12 && left > 0 {
+					left--
+					fail(&o)
+				}
+				return o
+			})
+			if r.MaxConnections == nil || *r.MaxConnections != want {
+				t.Errorf("%s, %d times: %s", name, failures, r.Reason)
+			}
+		}
+	}
+}
+
+// TestALateGeneratorNeverCountsAgainstTheTarget: whenever it is late, the answer is right, or there is none.
+func TestALateGeneratorNeverCountsAgainstTheTarget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := float64(rapid.IntRange(5, 40).Draw(t, "limit"))
+		late := rapid.IntRange(0, 9).Draw(t, "late")
+		s := New(config())
+		for n := 0; ; n++ {
+			level, _, ok := s.Next()
+			if !ok {
+				break
+			}
+			o := holding(level, limit)
+			if rapid.IntRange(0, 9).Draw(t, "x") < late {
+				o.P95, o.QPS, o.GeneratorLate = ms(500), o.QPS/3, "used all of its CPU"
+			}
+			s.Observe(o)
+		}
+		r := s.Result()
+		if r.Found && float64(*r.MaxConnections) != limit || r.Found && !r.Confirmed ||
+			!r.Found && (r.LateSteps < maxLate || !strings.Contains(r.Reason, "The generator was late")) {
+			t.Fatalf("the limit is %v: %s", limit, r.Reason)
 		}
 	})
 }

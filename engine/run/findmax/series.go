@@ -47,7 +47,7 @@ func ReplaySeries(cfg Config, repeat int, steps []engine.FindMaxStep) *Series {
 		s.steps = append(s.steps, steps[:n]...)
 		steps = steps[n:]
 		if len(steps) > 0 {
-			s.current.End("It was not over when the next one began")
+			s.current.endReplayed()
 		}
 		s.advance()
 	}
@@ -62,6 +62,9 @@ func (s *Series) Repeat() int { return s.repeat }
 
 // Next returns the level to run and what for; ok is false when the last search is over.
 func (s *Series) Next() (level float64, stage engine.SearchStage, ok bool) { return s.current.Next() }
+
+// Describe names a level of the search.
+func (s *Series) Describe(level float64) string { return s.current.describeLevel(level) }
 
 // Max is the highest level that may be tried.
 func (s *Series) Max() float64 { return s.current.Max() }
@@ -87,15 +90,22 @@ func (s *Series) Ended() []engine.FindMaxRepetition {
 	return list
 }
 
-// Observe judges the step at the level that Next named.
-func (s *Series) Observe(o Observation) engine.FindMaxStep {
+// Lengthening is that of the next step.
+func (s *Series) Lengthening() float64 { return s.current.Lengthening() }
+
+// Observe takes what the step at the level that Next named gave; see Search.Observe.
+func (s *Series) Observe(o Observation) (step engine.FindMaxStep, again string) {
 	number := s.Repetition()
-	step := s.current.Observe(o)
+	step, again = s.current.Observe(o)
+	if again != "" {
+		s.advance()
+		return step, again
+	}
 	s.last = s.current
 	step.StepNumber, step.Repetition = len(s.steps)+1, number
 	s.steps = append(s.steps, step)
 	s.advance()
-	return step
+	return step, ""
 }
 
 // SetTimes fills in what the caller knows of the last observed step: its times.

@@ -153,6 +153,10 @@ func TestASeriesIsReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		repeat := rapid.IntRange(1, 4).Draw(t, "repeat")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		limits := make([]float64, repeat)
+		for i := range limits {
+			limits[i] = 15 + rng.Float64()*20
+		}
 		s := NewSeries(config(), repeat)
 		steps := rapid.IntRange(0, 60).Draw(t, "steps")
 		for range steps {
@@ -160,7 +164,7 @@ func TestASeriesIsReplayed(t *testing.T) {
 			if !ok {
 				break
 			}
-			s.Observe(holding(level, 15+rng.Float64()*20))
+			s.Observe(holding(level, limits[s.Repetition()-1]))
 		}
 		kept := slices.Clone(s.Steps())
 		again := ReplaySeries(config(), repeat, kept)

@@ -39,6 +39,13 @@ type (
 	MeasureStep struct{ Number int }
 	// RecordStep keeps a step that has been judged.
 	RecordStep struct{ Step engine.FindMaxStep }
+	// SkipStep says why a step was not judged.
+	SkipStep struct {
+		Number int
+		Level  float64
+		Stage  engine.SearchStage
+		Why    string
+	}
 	// ComputeFigures follows when all run workers have left; FiguresReady answers.
 	ComputeFigures struct{}
 	// StartEnrichment asks the target's history; EnrichmentDone answers.
@@ -75,6 +82,7 @@ func (BeginStage) action()      {}
 func (BeginStep) action()       {}
 func (MeasureStep) action()     {}
 func (RecordStep) action()      {}
+func (SkipStep) action()        {}
 func (ComputeFigures) action()  {}
 func (StartEnrichment) action() {}
 func (End) action()             {}

@@ -30,8 +30,11 @@ type (
 	}
 	// WorkerJoined says that a run worker was placed while the run goes on.
 	WorkerJoined struct{ ID string }
-	// WorkersLost says that the run workers have not been heard of for too long.
-	WorkersLost struct{ IDs []string }
+	// WorkersLost says that run workers have not been heard of for too long, or with a message why they say that they left.
+	WorkersLost struct {
+		IDs     []string
+		Message string
+	}
 	// StopRequested says that a user, a guardrail or the server wants the run to end.
 	StopRequested struct {
 		Reason  engine.StopReason

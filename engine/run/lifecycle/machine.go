@@ -122,6 +122,26 @@ func (m *Machine) StopReason() engine.StopReason { return m.reason }
 // MeasureAt is when the measurement began, zero before it.
 func (m *Machine) MeasureAt() time.Time { return m.measureAt }
 
+// PlannedEnd is when the load ends by plan, or about when before the measurement; zero before START and after a STOP.
+func (m *Machine) PlannedEnd() time.Time {
+	switch {
+	case !m.started || m.Stopping():
+		return time.Time{}
+	case m.phase == engine.PhaseMeasurement:
+		return m.measureAt.Add(m.plan.Duration)
+	}
+	return m.loadAt.Add(m.plan.Warmup + m.plan.Duration)
+}
+
+// LoadEndOf is when the load of a run worker ends by plan that was heard of last at a time: it does not know of a STOP
+// after that. Zero is not known.
+func (m *Machine) LoadEndOf(heard time.Time) time.Time {
+	if m.measureAt.IsZero() || heard.Before(m.measureAt) {
+		return time.Time{}
+	}
+	return m.measureAt.Add(m.plan.Duration)
+}
+
 // CarriedLoad reports whether a run worker has carried load.
 func (m *Machine) CarriedLoad(id string) bool { return m.carried[id] }
 
@@ -161,7 +181,7 @@ func (m *Machine) Apply(now time.Time, event Event) []Action {
 	case WorkerChanged:
 		return m.onWorkerChanged(now, h)
 	case WorkersLost:
-		return m.onWorkersLost(now, h.IDs)
+		return m.onWorkersLost(now, h)
 	case StopRequested:
 		out := m.stop(now, h.Reason, h.Message, h.By)
 		return append(out, m.endWhenLeft(now)...)
@@ -232,9 +252,9 @@ func (m *Machine) onWorkerChanged(now time.Time, h WorkerChanged) []Action {
 	return append(out, m.endWhenLeft(now)...)
 }
 
-func (m *Machine) onWorkersLost(now time.Time, ids []string) []Action {
+func (m *Machine) onWorkersLost(now time.Time, h WorkersLost) []Action {
 	n := 0
-	for _, id := range ids {
+	for _, id := range h.IDs {
 		if !m.workers[id].Ended() {
 			m.workers[id] = engine.WorkerDead
 			n++
@@ -243,12 +263,22 @@ func (m *Machine) onWorkersLost(now time.Time, ids []string) []Action {
 	if n == 0 || m.status.Terminal() {
 		return nil
 	}
-	if m.plan.Elastic && m.started && !m.allLeft() {
-		// The others go on, in a run that is no longer valid.
+	if m.goesOnWithoutLost() {
 		return m.endWhenLeft(now)
 	}
-	out := m.stop(now, engine.StopWorkerFailure, fmt.Sprintf("Worker failure: %d worker(s) stopped responding", n), "")
+	why := h.Message
+	if why == "" {
+		why = fmt.Sprintf("%d worker(s) stopped responding", n)
+	}
+	out := m.stop(now, engine.StopWorkerFailure, "Worker failure: "+why, "")
 	return append(out, m.endWhenLeft(now)...)
+}
+
+// goesOnWithoutLost reports whether the run is not failed by run workers that were lost, and is no longer valid: others
+// of an elastic run go on, or have borne the load to the planned end of the run.
+func (m *Machine) goesOnWithoutLost() bool {
+	return m.plan.Elastic && m.started &&
+		(!m.allLeft() || m.reason == engine.StopDurationElapsed && m.count(engine.WorkerCompleted) > 0)
 }
 
 func (m *Machine) count(s engine.WorkerStatus) int {
@@ -349,6 +379,9 @@ func (m *Machine) tick(now time.Time) []Action {
 				m.workers[id] = engine.WorkerDead
 			}
 			out := []Action{MarkLost{IDs: ids, Reason: "did not end in time after STOP"}}
+			if m.goesOnWithoutLost() {
+				return append(out, m.endWhenLeft(now)...)
+			}
 			out = append(out, m.stop(now, engine.StopWorkerFailure,
 				fmt.Sprintf("Worker failure: %d worker(s) stopped responding", len(ids)), "")...)
 			return append(out, m.endWhenLeft(now)...)

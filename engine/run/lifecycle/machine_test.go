@@ -246,7 +246,7 @@ func TestTheCourseOfARun(t *testing.T) {
 			[]any{Prepared{}, ready("worker-0"), ready("worker-1"), 3 * time.Second, 10 * time.Second,
 				StopRequested{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"), gone("worker-1")},
 			"CANCELLED/PROCESSING", "User requested cancellation"},
-		{"two workers die at once", []any{Prepared{}, ready("worker-0"), ready("worker-1"), WorkersLost{two}},
+		{"two workers die at once", []any{Prepared{}, ready("worker-0"), ready("worker-1"), WorkersLost{IDs: two}},
 			"FAILED/PROCESSING", "Worker failure: 2 worker(s) stopped responding"},
 		{"the workload ends by itself",
 			[]any{Prepared{}, ready("worker-0"), ready("worker-1"), gone("worker-0"), gone("worker-1")}, "COMPLETED/PROCESSING",

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -16,6 +17,8 @@ type Meter struct {
 	workers map[string]*workerStep
 	// queued: the warehouse had queries waiting during the step.
 	queued bool
+	// decode is the least time that an operation of a step took, on the mean, from the first byte of its answer on.
+	decode time.Duration
 }
 
 // workerStep is one run worker's part. Its time is that of its ticks in the step.
@@ -23,10 +26,17 @@ type workerStep struct {
 	seconds              float64
 	operations, failures int64
 	dropped              int64
+	due                  int64
 	missing              int
 	latency              *histogram.Histogram
 	over                 bool
+	// perSecond are the operations of each tick, in a second.
+	perSecond []float64
+	lateness
 }
+
+// shortestTick is the least length in seconds of a tick whose rate tells how rates scatter.
+const shortestTick = 0.5
 
 // Number is that of the step, 0 before the first.
 func (m *Meter) Number() int { return m.number }
@@ -39,7 +49,8 @@ func (m *Meter) Queued() { m.queued = true }
 
 // Begin forgets the step before and expects reports of the given workers.
 func (m *Meter) Begin(number int, level float64, workers []string) {
-	*m = Meter{number: number, level: level, workers: map[string]*workerStep{}}
+	m.keepDecode()
+	*m = Meter{number: number, level: level, workers: map[string]*workerStep{}, decode: m.decode}
 	for _, id := range workers {
 		m.workers[id] = &workerStep{latency: histogram.New()}
 	}
@@ -55,7 +66,12 @@ func (m *Meter) Add(s *engine.WorkerSnapshot) {
 	w.operations += s.TickStarted
 	w.failures += s.TickErrors
 	w.dropped += s.TickDropped
+	w.due += s.TickScheduled
 	w.missing, w.over = s.StepMissing, s.StepOver
+	if s.TickSeconds > shortestTick {
+		w.perSecond = append(w.perSecond, float64(s.TickStarted)/s.TickSeconds)
+	}
+	w.lateness.add(s)
 	// A histogram that is not well-formed counts as one that was not sent.
 	_ = w.latency.MergeData(histogram.Unpack(s.TickLatency))
 }
@@ -86,15 +102,26 @@ func (m *Meter) Missing() (ids []string) {
 func (m *Meter) Observation() (findmax.Observation, time.Duration) {
 	o := findmax.Observation{Queued: m.queued}
 	all := histogram.New()
-	longest := 0.0
-	for _, w := range m.workers {
+	longest, perSecond := 0.0, []float64(nil)
+	for _, id := range slices.Sorted(maps.Keys(m.workers)) {
+		w := m.workers[id]
 		o.Operations += w.operations
 		o.Errors += w.failures
 		o.Dropped += w.dropped
 		o.Missing += w.missing
+		o.Due += w.due
 		longest = max(longest, w.seconds)
 		if w.seconds > 0 {
 			o.QPS += float64(w.operations) / w.seconds
+		}
+		for i, n := range w.perSecond {
+			if i == len(perSecond) {
+				perSecond = append(perSecond, 0)
+			}
+			perSecond[i] += n
+		}
+		if why := w.lateness.judge(w.latency, m.decode); why != "" && o.GeneratorLate == "" {
+			o.GeneratorLate = id + " " + why
 		}
 		if w.latency.Count() == 0 {
 			continue
@@ -102,6 +129,7 @@ func (m *Meter) Observation() (findmax.Observation, time.Duration) {
 		all.Merge(w.latency)
 		o.P95, o.P99 = slower(o.P95, w.latency.Quantile(0.95)), slower(o.P99, w.latency.Quantile(0.99))
 	}
+	o.QPSError = findmax.StandardError(perSecond)
 	if all.Count() > 0 {
 		o.P50 = slower(nil, all.Quantile(0.5))
 	}

@@ -28,8 +28,10 @@ type Search struct {
 	// name gives the id of a step.
 	name func(number int) string
 	// number is that of the step under way, 0 before the first; it was begun at.
-	number           int
-	beganAt          time.Time
+	number  int
+	beganAt time.Time
+	// length is how long it is measured.
+	length           time.Duration
 	measureRequested bool // to measure it, because it took too long
 }
 
@@ -38,7 +40,7 @@ func searchConfig(f engine.FindMax, most float64) findmax.Config {
 	c := findmax.Config{Unit: f.Unit, Start: float64(f.StartConcurrency), Increment: float64(f.ConcurrencyIncrement),
 		Max:             most,
 		QPSStabilityPct: f.QPSStabilityPct, LatencyStabilityPct: f.LatencyStabilityPct, MaxErrorRatePct: f.MaxErrorRatePct,
-		SLO: f.SLO}
+		StepSeconds: f.StepDurationSeconds, SLO: f.SLO}
 	if f.Unit == engine.FindMaxRate && f.StartRate != nil {
 		c.Start, c.Increment = *f.StartRate, *f.StartRate
 		if f.RateIncrement != nil {
@@ -50,7 +52,13 @@ func searchConfig(f engine.FindMax, most float64) findmax.Config {
 
 // NewSearch is a search that has not begun, so many times in a row; name gives the id of a step.
 func NewSearch(f engine.FindMax, repeat int, name func(number int) string) *Search {
-	return &Search{config: f, repeat: repeat, name: name, series: findmax.NewSeries(searchConfig(f, 0), repeat)}
+	return &Search{
+		config: f,
+		repeat: repeat,
+		name:   name,
+		length: f.StepDuration(),
+		series: findmax.NewSeries(searchConfig(f, 0), repeat),
+	}
 }
 
 // Series is what the search has found; it is not to be changed.
@@ -68,7 +76,7 @@ func (s *Search) setMaxLevel(most float64) {
 
 // deadline is when the step under way is judged by what there is.
 func (s *Search) deadline() time.Time {
-	return s.beganAt.Add(s.config.Settle() + s.config.StepDuration() + stepGrace)
+	return s.beganAt.Add(s.config.Settle() + s.length + stepGrace)
 }
 
 // nextStep begins the next step, or ends the run when the search is over. It
@@ -84,8 +92,8 @@ func (m *Machine) nextStep(now time.Time) []Action {
 	}
 	s.number++
 	s.beganAt, s.measureRequested = now, false
-	return []Action{BeginStep{Number: s.number, Settle: s.config.Settle(), Length: s.config.StepDuration(), Level: level,
-		Stage: stage}}
+	s.length = time.Duration(float64(s.config.StepDuration()) * s.series.Lengthening()).Round(time.Millisecond)
+	return []Action{BeginStep{Number: s.number, Settle: s.config.Settle(), Length: s.length, Level: level, Stage: stage}}
 }
 
 // onMeasured judges the step under way. What to do next comes first: nothing but
@@ -95,7 +103,10 @@ func (m *Machine) onMeasured(now time.Time, h StepMeasured) []Action {
 	if s == nil || m.Stopping() || m.phase != engine.PhaseMeasurement || h.Number != s.number || s.number == 0 {
 		return nil
 	}
-	s.series.Observe(h.Observation)
+	level, stage, _ := s.series.Next()
+	if _, again := s.series.Observe(h.Observation); again != "" {
+		return append(m.nextStep(now), SkipStep{Number: h.Number, Level: level, Stage: stage, Why: again})
+	}
 	s.series.SetTimes(s.beganAt, now, h.Length)
 	step := s.series.SetStepID(s.number, s.name(s.number))
 	return append(m.nextStep(now), RecordStep{step})

@@ -15,7 +15,7 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 	level, stage, _ := s.series.Next()
 	st := &engine.FindMaxState{Unit: s.config.Unit, CurrentStep: s.number, Status: stage,
 		BaselineP95Ms: s.series.Baseline(), UpperBound: s.series.Max(),
-		StepDuration: (s.config.Settle() + s.config.StepDuration()).Seconds(),
+		StepDuration: (s.config.Settle() + s.length).Seconds(),
 		Steps:        append([]engine.FindMaxStep{}, steps...), LastUpdated: engine.At(now)}
 	if s.number > 0 {
 		st.StepID = s.name(s.number)

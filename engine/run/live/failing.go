@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -46,6 +47,29 @@ func (v *Validity) observeFailures(at time.Time, snapshots []engine.WorkerSnapsh
 		return
 	}
 	v.mark(engine.CauseFailing, "", f.since, at, 100*f.worst, engine.Note{Code: engine.AboutFailing})
+}
+
+// SetFailing replaces what the ticks showed of operations that went on failing by what the record says: it knows the
+// last second too.
+func (v *Validity) SetFailing(times []engine.FailingTime) {
+	v.failing = failing{}
+	v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == engine.CauseFailing })
+	delete(v.open, engine.CauseFailing+"\x00")
+	delete(v.unlisted, engine.CauseFailing)
+	for _, t := range times {
+		to := t.From.Add(time.Duration(t.Seconds * float64(time.Second)))
+		v.mark(engine.CauseFailing, "", t.From.Time, to, 100*float64(t.Errors)/float64(t.Operations),
+			engine.Note{Code: engine.AboutFailing})
+		if i := v.open[engine.CauseFailing+"\x00"]; t.ToTheEnd && i != nil {
+			i.final = true
+		}
+	}
+}
+
+// failedAtEnd reports whether a stretch of errors that was not over when the measurement ended is to be told: nothing
+// says for how long it would have gone on, so that it counts however short it was.
+func (o Outcome) failedAtEnd() bool {
+	return !o.Search && o.Operations > 0 && float64(o.Errors) <= errorLimit*float64(o.Operations)
 }
 
 // failed reports whether a stretch of errors weighs in the figures, and is not nearly all of them.

@@ -52,3 +52,34 @@ func TestATableThatIsGoneIsNoValidMeasurement(t *testing.T) {
 		}
 	}
 }
+
+// TestTheRecordDecidesWhatFailed: a table that is gone when the measurement ends is told, however short that was, and
+// what the ticks showed is replaced.
+func TestTheRecordDecidesWhatFailed(t *testing.T) {
+	stretch := func(second, length float64, toTheEnd bool) engine.FailingTime {
+		return engine.FailingTime{From: engine.At(epoch.Add(time.Duration(second * float64(time.Second)))), Seconds: length,
+			Operations: 400, Errors: 380, ToTheEnd: toTheEnd}
+	}
+	for name, c := range map[string]struct {
+		times  []engine.FailingTime
+		errors int64 // of 100 000
+		search bool
+		want   string
+	}{
+		"gone at the end":                 {[]engine.FailingTime{stretch(596, 4, true)}, 380, false, "failed for 4 s, up to 95 %"},
+		"away for a moment, of very much": {[]engine.FailingTime{stretch(100, 4, false)}, 380, false, ""},
+		"away for a moment":               {[]engine.FailingTime{stretch(100, 4, false)}, 3800, false, "failed for 4 s"},
+		"a search":                        {[]engine.FailingTime{stretch(596, 4, true)}, 380, true, ""},
+		"nothing":                         {nil, 380, false, ""},
+	} {
+		v := NewValidity()
+		v.mark(engine.CauseFailing, "", epoch, epoch.Add(5*time.Second), 100, engine.Note{Code: engine.AboutFailing})
+		v.SetFailing(c.times)
+		v.Outcome(Outcome{From: epoch, To: epoch.Add(10 * time.Minute), Operations: 100_000, Errors: c.errors, Ended: true,
+			Search: c.search})
+		got := v.Clone().Verdict().Causes
+		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0].Detail, c.want)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

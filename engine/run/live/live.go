@@ -40,6 +40,8 @@ type Worker struct {
 	OpenConnections int
 	// Silent says that nothing has been heard from it for longer than reports may be late.
 	Silent bool
+	// LoadEndsBy is until when its load may go on without contact; it counts while it is silent.
+	LoadEndsBy time.Time
 	// LoadStart is nil until its load has begun.
 	LoadStart *engine.LoadStart
 }
@@ -248,6 +250,9 @@ func (f *fold) worker(w *Worker) {
 	}
 	if w.Silent && !w.Status.Ended() {
 		row.SilentSince = row.LastHeartbeat
+	}
+	if !w.LoadEndsBy.IsZero() {
+		row.LoadEndsBy = engine.At(w.LoadEndsBy)
 	}
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	ended := w.Status.Ended()

@@ -99,6 +99,8 @@ type interval struct {
 	from, to time.Time
 	worst    float64
 	about    engine.Note
+	// final: it was not over when the measurement ended.
+	final bool
 }
 
 // found is the cause as it stands: with the worst of its interval, and its length.
@@ -426,7 +428,7 @@ func (v *Validity) Verdict() engine.Validity {
 	}
 	drops := false
 	for _, i := range v.causes {
-		if !listed(i.cause) {
+		if !listed(i.cause) && !(i.final && v.outcome.failedAtEnd()) {
 			continue
 		}
 		drops = drops || i.cause == engine.CauseDropped

@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // plan decides by the seed what fails, and when: up to eight faults, some of them while
@@ -212,26 +213,24 @@ func (s *simulation) stop(n *node, long time.Duration) {
 	})
 }
 
-// drain has a node take no more work, as SIGTERM does; its process ends when it is idle or the
-// time is over, and the next one begins later.
+// drain has a node leave, as SIGTERM does: its process ends when it is idle, or has ended its run workers
+// when the time is over and handed over what they did. The next one begins later.
 func (s *simulation) drain(n *node, long time.Duration) {
 	p := n.process
 	if p == nil || n.frozen.Load() {
 		return
 	}
 	s.w.note("%s drains, for %v at most", n.name, long)
-	p.worker.Drain()
+	left := worker.Remainder{}
 	end := func() {
 		if n.process == p {
-			s.w.note("%s has drained", n.name)
+			s.w.note("%s has left, with %+v", n.name, left)
 			n.kill()
 			s.w.after(s.w.between(time.Millisecond, 20*time.Second), n.revive)
 		}
 	}
 	s.asks(func(ctx context.Context) {
-		limited, cancel := context.WithTimeout(ctx, long)
-		defer cancel()
-		p.worker.WaitIdle(limited)
+		left = p.worker.Leave(ctx, long)
 		s.w.hand("idle "+n.name, end)
 	})
 }

@@ -141,6 +141,7 @@ func (s *RefreshQueue) CreateDynamicTable(ctx context.Context, t refresh.Table) 
 	at := engine.At(refreshNow())
 	t.Status, t.Version, t.CreatedAt, t.UpdatedAt = refresh.Active, 1, at, at
 	t.Description, t.CreatedBy = store.CleanText(t.Description), store.CleanText(t.CreatedBy)
+	t.Owner = store.CleanText(t.Owner)
 	t.UpdatedBy = t.CreatedBy
 	t.Sources = slices.Sorted(slices.Values(t.Sources))
 	s.tables[t.Name] = &t
@@ -214,6 +215,9 @@ func (s *RefreshQueue) UpdateDynamicTable(ctx context.Context, t refresh.Table) 
 	old.Sources = slices.Sorted(slices.Values(t.Sources))
 	old.Version++
 	old.UpdatedBy, old.Failures, old.Error = store.CleanText(t.UpdatedBy), 0, ""
+	if t.OwnerID != "" {
+		old.OwnerID, old.Owner = t.OwnerID, store.CleanText(t.Owner)
+	}
 	if old.Status == refresh.Failed {
 		old.Status = refresh.Active
 	}
@@ -266,7 +270,7 @@ func (s *RefreshQueue) SetDynamicTableStatus(ctx context.Context, name string, s
 	}
 	t.Status, t.Failures = status, 0
 	if status == refresh.Active {
-		t.Error = ""
+		t.Error, t.Suspended = "", ""
 		maps.DeleteFunc(s.subtasks, func(task refresh.Task, sub subtask) bool {
 			return task.Table == name && sub.failures > 0
 		})
@@ -276,6 +280,50 @@ func (s *RefreshQueue) SetDynamicTableStatus(ctx context.Context, name string, s
 		_, claimed := s.claims[task]
 		return task.Table == name && !claimed
 	})
+	return nil
+}
+
+// ResumeDynamicTable implements refresh.Refreshes.
+func (s *RefreshQueue) ResumeDynamicTable(ctx context.Context, name, ownerID, owner string) error {
+	if err := s.SetDynamicTableStatus(ctx, name, refresh.Active); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tables[name]; t != nil && ownerID != "" && !t.Bundled {
+		t.OwnerID, t.Owner = ownerID, store.CleanText(owner)
+	}
+	return nil
+}
+
+// OwnedTables implements refresh.Refreshes.
+func (s *RefreshQueue) OwnedTables(ctx context.Context) (owned []refresh.Table, err error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		if t := s.tables[name]; t.OwnerID != "" && t.Status == refresh.Active {
+			owned = append(owned, s.view(*t))
+		}
+	}
+	return owned, nil
+}
+
+// RevokeDynamicTable implements refresh.Refreshes.
+func (s *RefreshQueue) RevokeDynamicTable(ctx context.Context, name, ownerID, why string) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	t := s.tables[name]
+	if t == nil || t.OwnerID != ownerID || t.Status != refresh.Active {
+		return nil
+	}
+	t.Status, t.Failures, t.Suspended = refresh.Suspended, 0, store.CleanText(why)
+	maps.DeleteFunc(s.pending, func(task refresh.Task, _ pending) bool { return task.Table == name })
+	maps.DeleteFunc(s.claims, func(task refresh.Task, _ refresh.Claim) bool { return task.Table == name })
+	s.notifyLocked()
 	return nil
 }
 

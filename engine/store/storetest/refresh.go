@@ -322,6 +322,63 @@ func refreshFailures(t *testing.T, s Store) {
 	WantError(t, s.SetDynamicTableStatus(ctx, "nowhere", refresh.Active), store.ErrNotFound)
 }
 
+// refreshOwners: a table whose owner has lost the right to it is suspended with the reason, and its claims end. Who
+// resumes or changes a table is its owner then; what is bundled has none.
+func refreshOwners(t *testing.T, s Store) {
+	ctx := t.Context()
+	owned := func(want ...string) {
+		t.Helper()
+		tables, err := s.OwnedTables(ctx)
+		Must(t, err)
+		var got []string
+		for _, table := range tables {
+			got = append(got, table.Name+" of "+table.Owner)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("tables with owners: %q, want %q", got, want)
+		}
+	}
+	makeTable(t, s, ingestTable("runs"))
+	makeTable(t, s, sqlTable("older"))
+	adas := sqlTable("adas", "runs")
+	adas.OwnerID, adas.Owner = "1", "ada"
+	adas = makeTable(t, s, adas)
+	owned("adas of ada")
+	enqueue(t, s, refresh.Task{Table: "adas"})
+	c := claimOne(t, s, "w")
+	Must(t, s.RevokeDynamicTable(ctx, "adas", "2", "bob is gone"))
+	Must(t, s.RenewRefresh(ctx, c, refresh.ClaimTTL)) // it is not bob's
+	Must(t, s.RevokeDynamicTable(ctx, "adas", "1", "ada is locked out"))
+	Must(t, s.RevokeDynamicTable(ctx, "nowhere", "1", "ada is locked out"))
+	WantError(t, s.RenewRefresh(ctx, c, refresh.ClaimTTL), store.ErrClaimLost)
+	WantError(t, s.ReleaseRefresh(ctx, c, refresh.Result{Rows: 1}), store.ErrClaimLost)
+	enqueue(t, s, refresh.Task{Table: "adas"})
+	state, tables := refreshState(t, s)
+	if now := tables["adas"]; now.Status != refresh.Suspended || now.Suspended != "ada is locked out" ||
+		len(state.Pending)+len(state.Claims) != 0 {
+		t.Errorf("revoked: %+v, with %+v", now, state.Pending)
+	}
+	WantError(t, s.RequestRefresh(ctx, "adas"), store.ErrConflict)
+	owned()
+
+	// A change does not resume it, and does not hide why it is suspended.
+	adas.UpdatedBy, adas.OwnerID, adas.Owner = "eve", "3", "eve"
+	changed, err := s.UpdateDynamicTable(ctx, adas)
+	Must(t, err)
+	if changed.Status != refresh.Suspended || changed.Suspended != "ada is locked out" || changed.Owner != "eve" {
+		t.Errorf("changed while it is suspended: %+v", changed)
+	}
+	for _, name := range []string{"adas", "runs", "older"} {
+		Must(t, s.ResumeDynamicTable(ctx, name, "2", "bob"))
+	}
+	owned("adas of bob", "older of bob")
+	if _, tables := refreshState(t, s); tables["adas"].Suspended != "" || tables["adas"].Status != refresh.Active ||
+		tables["adas"].CreatedBy != "ada" {
+		t.Errorf("resumed: %+v", tables["adas"])
+	}
+	WantError(t, s.ResumeDynamicTable(ctx, "nowhere", "2", "bob"), store.ErrNotFound)
+}
+
 func refreshRuns(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, ingestTable("runs"))

@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"Unbegun", UnstartedRun},
 		{"RunCommands", runCommands}, {"NodeDesiredStates", nodeDesiredStates}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
-		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
+		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshOwners", refreshOwners}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
 		{"QueueFit", Feasibility},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", liveReservations},

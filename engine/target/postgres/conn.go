@@ -87,6 +87,7 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	ctx, cancel := context.WithTimeout(ctx, max(d.cfg.ConnectTimeout, time.Second))
 	defer cancel()
 	c := &conn{db: d, timeout: d.cfg.StatementTimeout, statements: statements, out: make([]byte, 0, 1024)}
+	c.answer.TxStatus = stateIdle
 	if c.unnamed, err = d.unnamed(ctx, pg); err != nil {
 		closeQuietly(pg)
 		return nil, err
@@ -236,6 +237,9 @@ func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result)
 		res.Rows = int32(min(c.answer.Rows, math.MaxInt32))
 	} else if err = c.failed(err, flight, res); err != nil {
 		c.failedOf(op, err)
+		if c.answer.Done && c.answer.TxStatus == stateIdle {
+			c.kept.End() // a COMMIT that fails, a PREPARE TRANSACTION that does: the transaction is over
+		}
 		return err
 	}
 	if err := c.state(op); err != nil {
@@ -254,6 +258,10 @@ func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result)
 // errNotCommitted is the answer to a COMMIT of a transaction that the server had given up before.
 var errNotCommitted = &pgconn.PgError{Severity: "ERROR", Code: "25P02",
 	Message: "the server answered COMMIT with ROLLBACK: the transaction had failed before"}
+
+// errCopyIn is the answer to a statement that waits for rows.
+var errCopyIn = &pgconn.PgError{Severity: "ERROR", Code: "0A000",
+	Message: "COPY FROM STDIN waits for rows, and a statement of a run sends none"}
 
 // follow notes where the transaction stands after an operation that succeeded.
 func (c *conn) follow(op plugin.Op) error {
@@ -295,6 +303,8 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 	case c.answer.Broken != nil:
 		c.kill()
 		return c.answer.Broken
+	case c.answer.CopyRefused:
+		return errCopyIn
 	case c.answer.Err != nil:
 		if wire.Fatal(c.answer.Err) {
 			c.kill()

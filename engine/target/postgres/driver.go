@@ -9,6 +9,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -66,12 +66,12 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if len(cfg.Own) > 0 {
 		reading = reading.WithOwn(cfg.Own)
 	}
-	parsed, err := reading.Config(cfg.DSN.Reveal())
+	parsed, err := reading.Read(cfg.DSN.Reveal())
 	if err != nil {
 		return nil, err
 	}
 	if cfg.ConnectTimeout <= 0 {
-		cfg.ConnectTimeout = defaultConnectTimeout
+		cfg.ConnectTimeout = cmp.Or(parsed.ConnectTimeout, defaultConnectTimeout)
 	}
 	if cfg.StatementTimeout < 0 {
 		cfg.StatementTimeout = 0
@@ -97,7 +97,7 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 // database is safe for concurrent use.
 type database struct {
 	cfg  target.Config
-	conn *pgx.ConnConfig
+	conn dsn.Config
 	// reader is the role that Read takes on, "" for the user's own.
 	reader   string
 	watchdog watchdog
@@ -126,11 +126,17 @@ var errClosed = errors.New("database is closed")
 
 // dial opens a connection with its session statements run. Its errors are user-facing.
 func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+	next := d.conn.Next()
+	// The limit is that of each host, as it is to libpq.
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(next)))
 	defer cancel()
-	c, err := pgconn.ConnectConfig(ctx, &d.conn.Copy().Config)
+	c, err := pgconn.ConnectConfig(ctx, &next.Config)
 	if err != nil {
 		return nil, d.explain(err)
+	}
+	if err := checkEncoding(c, next.RuntimeParams["client_encoding"]); err != nil {
+		closeQuietly(c)
+		return nil, err
 	}
 	for _, sql := range d.cfg.Session {
 		if err := execAll(ctx, c, sql); err != nil {
@@ -141,6 +147,17 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 		}
 	}
 	return c, nil
+}
+
+// checkEncoding refuses a connection that asks for another encoding than UTF-8, in which values are sent and read.
+func checkEncoding(c *pgconn.PgConn, asked string) error {
+	switch said := c.ParameterStatus("client_encoding"); {
+	case asked == "", said == "", said == "UTF8", said == "SQL_ASCII":
+		return nil
+	}
+	return &engine.Error{Code: engine.CodeTarget,
+		Message: "The parameter client_encoding of the connection is not supported: Loadstone sends and reads UTF-8, which " +
+			"every server converts.", Hint: "Leave client_encoding out."}
 }
 
 func execAll(ctx context.Context, c *pgconn.PgConn, sql string) error {

@@ -17,6 +17,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
@@ -60,7 +63,7 @@ func (d *database) Classify(err error) engine.ExecutionError {
 	case errors.As(err, &timeout):
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: timeout.Error()}
 	case errors.As(err, &state):
-		return engine.ExecutionError{Class: engine.ErrClassOther, Code: codeTransaction, Message: state.Error()}
+		return engine.ExecutionError{Class: engine.ErrClassOther, Code: target.CodeTransactionState, Message: state.Error()}
 	case errors.As(err, &server):
 		if pooled := throughPooler(err); pooled != nil {
 			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code,
@@ -216,6 +219,9 @@ func (d *database) explain(err error) error {
 	case strings.Contains(text, "refused TLS"):
 		out.Message = fmt.Sprintf("%s does not offer TLS, which sslmode asks for.", where)
 		out.Hint = "Use sslmode=prefer or sslmode=disable, or switch TLS on in the server (ssl = on)."
+	case strings.Contains(text, "protocol version not supported"), strings.Contains(text, "no supported versions"):
+		out.Message = fmt.Sprintf("TLS with %s failed: it has no version of TLS that the connection allows.", where)
+		out.Hint = "Look at ssl_min_protocol_version and ssl_max_protocol_version, of the connection and of the server."
 	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(text, "tls error"):
 		out.Message = fmt.Sprintf("TLS with %s failed.", where)
 		out.Hint = "Check that this is PostgreSQL's port, and sslmode, sslcert and sslkey."
@@ -341,6 +347,15 @@ func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint
 		return fmt.Sprintf("There is no database %q at %s.", d.conn.Database, where), "Check the database name, or create it."
 	case "42501":
 		return fmt.Sprintf("User %q may not do this: %s.", d.conn.User, e.Message), "Grant the right, or use another user."
+	case "42704":
+		if _, name, is := strings.Cut(e.Message, "unrecognized configuration parameter "); is {
+			name = strings.Trim(name, `"`)
+			hint = "Leave it out, or give it as options=-c name=value where it is a setting of the server."
+			if near := schema.Nearest(name, dsn.Parameters); near != "" {
+				hint = fmt.Sprintf("Did you mean %s?", near)
+			}
+			return fmt.Sprintf("The server knows no parameter %q of the connection.", name), hint
+		}
 	case "53300":
 		return fmt.Sprintf("%s has no connections left: %s.", where, e.Message),
 			"Use fewer connections, raise max_connections, or close other sessions."

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -167,6 +168,13 @@ func (c *conn) Receive(buf []byte, res *target.Result) (done bool, err error) {
 		}
 		if c.answer.Done || c.answer.Broken != nil {
 			return true, c.ended(c.op, c.begun, nil, res)
+		}
+		if c.answer.Reply != nil {
+			// It is short, and the server has read all that was sent before.
+			c.unsent, c.answer.Reply = c.answer.Reply, nil
+			if sent, err := c.flush(); err != nil || !sent {
+				return true, c.lost(errors.Join(err, io.ErrShortWrite), res)
+			}
 		}
 		if int(n) < len(buf) {
 			// Whatever comes next makes the socket readable again.

@@ -191,7 +191,13 @@ func TestTheControlStoreIsNoTarget(t *testing.T) {
 		"forwarder, IPv6":  at(h.forward("[::1]:0")),
 		"several":          at("127.0.0.1:1," + h.host + ":5432"),
 		"pairs, preferred": func(u, d string) string { return "host=" + h.host + " user=" + u + " dbname=" + d },
-		"standby, any":     func(u, d string) string { return at(h.host+":5432")(u, d) + "&target_session_attrs=read-write" },
+		"hostaddr": func(u, d string) string {
+			return "host=db.example hostaddr=" + h.host + " user=" + u + " dbname=" + d + " sslmode=disable"
+		},
+		"balanced": func(u, d string) string {
+			return at("127.0.0.1:1,"+h.host+":5432,"+h.host+":5432")(u, d) + "&load_balance_hosts=random&keepalives_idle=9"
+		},
+		"standby, any": func(u, d string) string { return at(h.host+":5432")(u, d) + "&target_session_attrs=read-write" },
 	}
 	for _, mode := range []string{"session", "transaction"} {
 		ways["pooler, "+mode] = func(user, database string) string {

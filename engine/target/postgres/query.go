@@ -101,6 +101,41 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 	return rs, decodeErr
 }
 
+// eachRow runs one SQL text and calls row for each row of its result as it arrives.
+func eachRow(ctx context.Context, c *pgconn.PgConn, sql string, row func(values []any) error) error {
+	// Ending ctx is how the rest of the rows is left unread; the connection ends with it.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.Frontend().SetMaxBodyLen(target.MaxResult)
+	defer c.Frontend().SetMaxBodyLen(0)
+	r := c.ExecParams(ctx, sql, nil, nil, nil, nil)
+	types := pgtype.NewMap()
+	var values []any
+	for r.NextRow() {
+		values = values[:0]
+		fields := r.FieldDescriptions()
+		for i, raw := range r.Values() {
+			v, err := decodeText(types, fields[i].DataTypeOID, raw)
+			if err == nil {
+				values = append(values, v)
+				continue
+			}
+			cancel()
+			_, _ = r.Close()
+			return fmt.Errorf("reading column %s: %w", fields[i].Name, err)
+		}
+		if err := row(values); err != nil {
+			cancel()
+			_, _ = r.Close()
+			return err
+		}
+	}
+	if _, err := r.Close(); err != nil {
+		return fmt.Errorf("querying: %w", err)
+	}
+	return nil
+}
+
 // rowSize is about what a row, and each value of it, takes besides its text.
 const rowSize = 24
 

@@ -26,9 +26,32 @@ const lockWait = 5 * time.Second
 // cannot write, waits briefly for locks, and ends by itself. Nothing is set for the
 // session, which may be a pooler's.
 func (d *database) Read(ctx context.Context, sql string, limit time.Duration, args ...any) (*target.ResultSet, error) {
-	c, sure, err := d.lend(ctx, reuseWindow)
+	var rs *target.ResultSet
+	err := d.reading(ctx, sql, limit, func(c *pgconn.PgConn) (err error) {
+		rs, err = query(ctx, c, sql, args)
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	return rs, nil
+}
+
+// ReadRows implements target.RowReader.
+func (d *database) ReadRows(ctx context.Context, sql string, limit time.Duration, row func(values []any) error) error {
+	return d.reading(ctx, sql, limit, func(c *pgconn.PgConn) error { return eachRow(ctx, c, sql, row) })
+}
+
+// reading executes do in a transaction that only reads.
+func (d *database) reading(
+	ctx context.Context,
+	sql string,
+	limit time.Duration,
+	do func(c *pgconn.PgConn) error,
+) error {
+	c, sure, err := d.lend(ctx, reuseWindow)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if c != nil {
@@ -36,8 +59,9 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		}
 	}()
 	ms := func(t time.Duration) string { return strconv.FormatInt(max(1, t.Milliseconds()), 10) }
-	begin := "BEGIN READ ONLY; SET LOCAL default_transaction_read_only = on; SET LOCAL statement_timeout = " + ms(limit) +
-		"; SET LOCAL lock_timeout = " + ms(min(lockWait, limit*3/4))
+	// What is read is compared with later, so that no digit may be missing, whatever the connection sets.
+	begin := "BEGIN READ ONLY; SET LOCAL default_transaction_read_only = on; SET LOCAL extra_float_digits = 3; " +
+		"SET LOCAL statement_timeout = " + ms(limit) + "; SET LOCAL lock_timeout = " + ms(min(lockWait, limit*3/4))
 	if d.reader != "" {
 		// Whose rights are asked for is the load's user, and not who asks.
 		begin += "; SELECT pg_catalog.set_config('loadstone.load_user', current_user, true); SET LOCAL ROLE " +
@@ -48,37 +72,42 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		// The server has ended the session since it was used: nothing was executed.
 		d.give(c)
 		if c, err = d.borrow(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		err = execAll(ctx, c, begin)
 	}
 	if err != nil {
-		if c.TxStatus() != 'I' && !c.IsClosed() {
-			_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
-		}
-		if d.reader != "" && ctx.Err() == nil {
-			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
-				Message: fmt.Sprintf(
-					"The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader,
-					InspectRole, sentence(err)),
-				Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(),
-					pgx.Identifier{d.conn.User}.Sanitize(), InspectRole)}
-		}
-		return nil, fmt.Errorf("beginning to read: %w", err)
+		return d.cannotRead(ctx, c, err)
 	}
-	rs, err := query(ctx, c, sql, args)
+	err = do(c)
 	if !c.IsClosed() {
 		if end := execAll(ctx, c, "ROLLBACK"); end != nil && err == nil {
-			return nil, fmt.Errorf("ending a read: %w", end)
+			return fmt.Errorf("ending a read: %w", end)
 		}
 	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "55P03" && sql != holdersQuery {
 		if worded := d.locked(sql); worded != nil {
-			return nil, worded
+			return worded
 		}
 	}
-	return rs, err
+	return err
+}
+
+// cannotRead leaves a transaction that could not be begun.
+func (d *database) cannotRead(ctx context.Context, c *pgconn.PgConn, err error) error {
+	if c.TxStatus() != 'I' && !c.IsClosed() {
+		_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
+	}
+	if d.reader != "" && ctx.Err() == nil {
+		return &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: fmt.Sprintf(
+				"The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader,
+				InspectRole, sentence(err)),
+			Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(),
+				pgx.Identifier{d.conn.User}.Sanitize(), InspectRole)}
+	}
+	return fmt.Errorf("beginning to read: %w", err)
 }
 
 // holdersQuery lists the tables that a session has for itself alone, as ALTER TABLE,

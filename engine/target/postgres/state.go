@@ -9,11 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
-
-// codeTransaction is the code of an operation that opened or ended a transaction by itself.
-const codeTransaction = "transaction_state"
 
 // stateError is an operation after which the session does not stand where its
 // workload has it: what it wrote is not what a reader of its figures takes it for.
@@ -25,7 +23,24 @@ func (e *stateError) Error() string { return e.text }
 const (
 	stateIdle   = 'I'
 	stateInside = 'T'
+	stateFailed = 'E'
 )
+
+// Transaction implements target.TransactionConn.
+func (c *conn) Transaction() target.Transaction {
+	if c.broken.Load() {
+		return target.TransactionUnknown
+	}
+	switch c.answer.TxStatus {
+	case stateIdle:
+		return target.TransactionNone
+	case stateInside:
+		return target.TransactionOpen
+	case stateFailed:
+		return target.TransactionFailed
+	}
+	return target.TransactionUnknown
+}
 
 // state checks where the session stands after an operation that succeeded: outside
 // of a transaction nothing may be open, and inside of one it still is. A

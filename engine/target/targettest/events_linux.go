@@ -50,6 +50,9 @@ type eventConn struct {
 	mu  sync.Mutex // held by Exec
 }
 
+// Transaction implements target.TransactionConn.
+func (c *eventConn) Transaction() target.Transaction { return target.TransactionOf(c.EventConn) }
+
 // Close leaves the loop once nothing is in flight.
 func (c *eventConn) Close() error {
 	err := c.EventConn.Close()

@@ -503,6 +503,11 @@ func (g *Group) connectionLost(s *slot) {
 	}
 	g.cfg.Log.Warn().Str("error", e.Message).Msg("connection lost")
 	if all {
+		if e.Code == target.CodeTransactionState {
+			g.fail(&engine.Error{Code: engine.CodeTarget, Message: "Loadstone closed all connections: " + e.Message + ".",
+				Hint: "Begin and end transactions by the workload's own means, and not in the text of a statement."})
+			return
+		}
 		g.lostAll("The target closed all connections", e.Message, nil)
 	}
 }

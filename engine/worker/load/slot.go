@@ -218,7 +218,7 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) Step {
 		return s.progress.Succeeded(s.res.Rows)
 	}
 	retry := g.retry.Covers(g.errors.Get(id).Class) && !s.leaving(g)
-	return s.progress.Fail(id, retry, s.conn.Broken(), &g.retry)
+	return s.progress.Fail(id, retry, s.conn.Broken(), target.TransactionOf(s.conn), &g.retry)
 }
 
 // failure is an error of the dictionary, in the database's own words where it is the last one.

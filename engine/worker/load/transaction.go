@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/backoff"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // Step is what the driver of a connection does next with its unit.
@@ -54,7 +55,7 @@ func (p *RetryPolicy) Pause(retry int, random float64) time.Duration {
 // can both drive it:
 //
 //	start ──▶ send ──succeeded──▶ send … ──▶ done
-//	            │ failed: inside a transaction it is rolled back first
+//	            │ failed: a transaction that is open is rolled back first
 //	            └──▶ send ROLLBACK ──▶ pause ──resume──▶ send (from BEGIN)
 //	                               └─▶ done (nothing left to try)
 type Progress struct {
@@ -116,11 +117,14 @@ func (p *Progress) Succeeded(rows int32) Step {
 	return StepSend
 }
 
-// Fail takes the error of op: its id, whether the policy retries it, and whether
-// the connection is lost.
-func (p *Progress) Fail(id uint32, retry, broken bool, policy *RetryPolicy) Step {
+// Fail takes the error of op: its id, whether the policy retries it, whether the connection is lost, and where its
+// session stands now. A COMMIT that fails has mostly ended its transaction, and one that was cancelled may not have.
+func (p *Progress) Fail(id uint32, retry, broken bool, session target.Transaction, policy *RetryPolicy) Step {
 	last := p.next == len(p.ops)-1
 	switch {
+	case p.rollback && session == target.TransactionNone:
+		p.rollback = false
+		return p.ended()
 	case p.rollback:
 		p.rollback, p.retry, p.Unclean = false, false, true
 		return StepDone
@@ -129,6 +133,13 @@ func (p *Progress) Fail(id uint32, retry, broken bool, policy *RetryPolicy) Step
 		return StepDone
 	}
 	p.Failed, p.retry = id, retry && int(p.Tries) < policy.MaxRetries
+	switch session {
+	case target.TransactionNone:
+		return p.ended()
+	case target.TransactionOpen, target.TransactionFailed:
+		p.rollback = true
+		return StepSend
+	}
 	switch {
 	case !p.Transaction() || p.next == 0:
 		return p.ended()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 func groupOf(end uint16, statements int) []plugin.Op {
@@ -25,7 +27,7 @@ func groupOf(end uint16, statements int) []plugin.Op {
 }
 
 // TestProgress drives a group by hand: each answer is "ok", "no" (an error that is
-// final), "again" (one that may be retried) or "lost".
+// final), "again" (one that may be retried) or "lost", with where the session stands then.
 func TestProgress(t *testing.T) {
 	begin, commit, rollback := plugin.StatementBegin, plugin.StatementCommit, plugin.StatementRollback
 	for _, c := range []struct {
@@ -74,10 +76,13 @@ func TestProgress(t *testing.T) {
 					t.Fatalf("it goes on after %v", sent)
 				}
 				sent = append(sent, p.Op().Statement)
-				if a := c.answers[i]; a == "ok" {
+				a, stands, _ := strings.Cut(c.answers[i], ", ")
+				session := map[string]target.Transaction{"idle": target.TransactionNone, "open": target.TransactionOpen,
+					"failed": target.TransactionFailed}[stands]
+				if a == "ok" {
 					next = p.Succeeded(1)
 				} else {
-					next = p.Fail(1, a == "again", a == "lost", &policy)
+					next = p.Fail(1, a == "again", a == "lost", session, &policy)
 				}
 			}
 			if !slices.Equal(sent, c.sent) || (p.Failed != 0) != c.failed || p.Tries != c.tries || c.check != nil &&

@@ -2,6 +2,7 @@ package pgtable
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,8 @@ type table struct {
 	// constraints are what binds the values of columns; readable for workloads that take a table as it is.
 	constraints []sdk.Constraint
 	nonce       int64
+	// keySample is how many keys operations choose among at most.
+	keySample int64
 }
 
 // inspect is a conversation: where is the table, what is its shape, how large is
@@ -75,8 +78,9 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if err := t.readShape(req); err != nil {
 		return err
 	}
+	t.keySample = sdk.KeySample(req.Get("params"))
 	if req.Get("recreate").Bool() {
-		t.write(w, req, nil, sdk.Result{}) // no row of it is going to be looked up
+		t.write(w, req, nil, sdk.Result{}, false) // no row of it is going to be looked up
 		return nil
 	}
 	if req.Get("logical").Get("any_shape").Bool() && !t.writable(req, w) {
@@ -119,7 +123,7 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 			t.notes = append(t.notes, "Sampling "+t.name.sql()+" failed: "+sample.Err)
 		}
 	}
-	t.write(w, req, sampled, sample)
+	t.write(w, req, sampled, sample, !req.Get("logical").Get("computed_keys").Bool())
 	return nil
 }
 
@@ -299,8 +303,55 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 	}
 }
 
-// write writes the final answer.
-func (t *table) write(w *jsondoc.Writer, req *jsondoc.Value, sampled []column, sample sdk.Result) {
+// keyTimeout bounds the reading of keys.
+const keyTimeout = 120_000 // ms
+
+// wantsKeys: the keys are not known by their range. A part of it without gaps that has more keys than could be read
+// stands for them.
+func (t *table) wantsKeys() bool {
+	if len(t.key) == 0 || t.rows == 0 || t.dense {
+		return false
+	}
+	return !t.hasRange || !t.exact || t.denseMax-t.min+1 < min(t.keySample, t.rows)
+}
+
+// keyQuery reads keys of the whole table in their order: all where there are no more than asked for, else some of as
+// many blocks as there are keys to be had. Keys of neighbours would be read from the same few blocks later.
+func (t *table) keyQuery() string {
+	var list, by []string
+	for _, name := range t.key {
+		for _, c := range t.columns {
+			if c.Name == name {
+				list, by = append(list, sampleExpression(c)), append(by, quoted(name))
+			}
+		}
+	}
+	from, where := t.name.sql(), ""
+	if !t.exact || t.rows > t.keySample {
+		want, rows := float64(t.keySample), float64(max(t.rows, 1))
+		// Chance may give a little more than is wanted.
+		share := min(1, max(want-4*math.Sqrt(want), 1)/rows)
+		blocks := max(float64(t.bytes)/8192, 1)
+		if t.kind == "p" {
+			blocks = max(blocks, rows/80)
+		}
+		read := max(share, min(1, want/blocks))
+		percent := func(f float64) string { return strconv.FormatFloat(100*f, 'f', 8, 64) }
+		switch sampling := t.kind == "r" || t.kind == "p" || t.kind == "m"; {
+		case sampling && read >= 1 && share < 1:
+			from += " TABLESAMPLE BERNOULLI (" + percent(share) + ") REPEATABLE (1)"
+		case sampling && share < 1:
+			from += " TABLESAMPLE SYSTEM (" + percent(read) + ") REPEATABLE (1)"
+			where = " WHERE random() < " + strconv.FormatFloat(share/read, 'f', 8, 64)
+		case share < 1:
+			where = " WHERE random() < " + strconv.FormatFloat(share, 'f', 8, 64)
+		}
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + from + where + " ORDER BY " + strings.Join(by, ", ")
+}
+
+// write writes the final answer; with keys it says how they are read, where they are not all known.
+func (t *table) write(w *jsondoc.Writer, req *jsondoc.Value, sampled []column, sample sdk.Result, keys bool) {
 	w.Object().Key("exists").Bool(true).Key("table").Object()
 	w.Key("name").Str(t.name.table).Key("physical_name").Str(t.name.sql()).Key("columns").Array()
 	for _, c := range t.columns {
@@ -320,6 +371,10 @@ func (t *table) write(w *jsondoc.Writer, req *jsondoc.Value, sampled []column, s
 		sdk.WriteConstraints(w.Key("constraints"), t.constraints)
 	}
 	w.Key("nonce").Int(t.nonce).EndObject()
+	if keys && t.wantsKeys() {
+		w.Key("keys").Object().Key("sql").Str(t.keyQuery()).Key("columns").Strs(t.key).Key("timeout_ms").Int(keyTimeout).
+			Key("limit").Int(t.keySample).EndObject()
+	}
 	t.writeValues(w, req)
 	if sample.Rows.Len() > 0 {
 		t.writePool(w, sampled, sample)

@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,8 @@ type table struct {
 	dense    bool
 	denseMax int64
 	notes    []string
+	// keySample is how many keys operations choose among at most.
+	keySample int64
 }
 
 // inspect is a conversation: where is the table, what is its shape, how large is
@@ -58,7 +61,7 @@ func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return err
 	}
 	if req.Get("recreate").Bool() {
-		t.write(w, nil, sdk.Result{}) // no row of it is going to be looked up
+		t.write(w, nil, sdk.Result{}, false) // no row of it is going to be looked up
 		return nil
 	}
 	if done = t.keys(req, w); !done {
@@ -85,7 +88,7 @@ func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 			t.notes = append(t.notes, "Sampling "+t.name.SQL()+" failed: "+sample.Err)
 		}
 	}
-	t.write(w, sampled, sample)
+	t.write(w, sampled, sample, !req.Get("logical").Get("computed_keys").Bool())
 	return nil
 }
 
@@ -124,6 +127,7 @@ func (t *table) shape(req *jsondoc.Value, w *jsondoc.Writer) (done bool, err err
 	if err != nil {
 		return false, err
 	}
+	t.keySample = options.keySample
 	r := sdk.ResultOf(req, "columns")
 	if !r.Asked {
 		in := " IN TABLE " + t.name.SQL()
@@ -394,8 +398,52 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 		from + order + " LIMIT " + strconv.Itoa(sampleRows)}
 }
 
-// write writes the final answer.
-func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
+const (
+	keyTimeout = 120_000 // ms
+	// partsSampling is the size from which on not all of the micro-partitions are read for keys, but many times more
+	// of them than keys are wanted.
+	partsSampling, partsFactor = 500_000_000, 20
+)
+
+// wantsKeys: the keys are not known by their range. A part of it without gaps that has more keys than could be read
+// stands for them.
+func (t *table) wantsKeys() bool {
+	if len(t.key) == 0 || t.rows == 0 || t.dense {
+		return false
+	}
+	return !t.hasRange || !t.exact || t.denseMax-t.min+1 < min(t.keySample, t.rows)
+}
+
+// keyQuery reads keys of the whole table in their order: all where there are no more than asked for.
+func (t *table) keyQuery() string {
+	var list []string
+	for _, name := range t.key {
+		if c := t.column(name); c != nil {
+			list = append(list, sampleExpression(*c))
+		}
+	}
+	from := t.name.SQL()
+	if t.rows > t.keySample {
+		want := float64(t.keySample)
+		// Chance may give a little more than is wanted.
+		share := max(want-4*math.Sqrt(want), 1) / float64(t.rows)
+		percent := func(f float64) string { return "(" + strconv.FormatFloat(100*f, 'f', 8, 64) + ")" }
+		seed := ""
+		if t.kind != "VIEW" {
+			seed = " SEED (1)"
+		}
+		if parts := share * partsFactor; t.rows > partsSampling && t.of == Standard && parts < 1 && seed != "" {
+			from = "(SELECT * FROM " + from + " SAMPLE SYSTEM " + percent(parts) + seed + ") SAMPLE BERNOULLI " +
+				percent(1.0/partsFactor)
+		} else {
+			from += " SAMPLE BERNOULLI " + percent(share) + seed
+		}
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + from + " ORDER BY " + dialect.QuotedList(t.key)
+}
+
+// write writes the final answer; with keys it says how they are read, where they are not all known.
+func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result, keys bool) {
 	w.Object().Key("exists").Bool(true).Key("table").Object()
 	w.Key("name").Str(t.name.Table.Text).Key("physical_name").Str(t.name.SQL()).Key("columns").Array()
 	for _, c := range t.columns {
@@ -411,6 +459,10 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 		w.Key("key_min").Null().Key("key_max").Null()
 	}
 	w.Key("dense").Bool(t.dense).EndObject()
+	if keys && t.wantsKeys() {
+		w.Key("keys").Object().Key("sql").Str(t.keyQuery()).Key("columns").Strs(t.key).Key("timeout_ms").Int(keyTimeout).
+			Key("limit").Int(t.keySample).EndObject()
+	}
 	if sample.Rows.Len() > 0 {
 		t.writePool(w, sampled, sample)
 	}

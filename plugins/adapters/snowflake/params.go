@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 	"github.com/loadstone-db/loadstone/sdk/params"
 )
@@ -19,17 +20,20 @@ var schemas = [...]string{
 ` + loading + `,
 "transient":{"title":"Transient","description":"Makes a new table transient: no Fail-safe, and one day of Time Travel at most.","type":"boolean","default":false},
 ` + searched + `,
+` + sdk.KeySampleParameter + `,
 ` + keyParam + `}}`,
 	Hybrid: `{"type":"object","additionalProperties":false,"properties":{
 "indexes":{"title":"Secondary indexes","description":"Indexes of a new table, beside those that the workload declares: [{\"columns\": [\"customer_id\"], \"include\": [\"status\"]}].","type":"array","maxItems":64,
 "items":{"type":"object","additionalProperties":false,"required":["columns"],"properties":{
 "columns":{"title":"Columns","description":"What the index finds rows by.",` + columns + `},
 "include":{"title":"Included columns","description":"Columns that are kept in the index, so that a query for them need not read the row.",` + columns + `}}}},
-` + loading + `}}`,
+` + loading + `,
+` + sdk.KeySampleParameter + `}}`,
 	Interactive: `{"type":"object","additionalProperties":false,"properties":{
 "cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered: those that the queries filter by. Without it the key.",` + columns + `},
 ` + loading + `,
 ` + searched + `,
+` + sdk.KeySampleParameter + `,
 ` + keyParam + `}}`,
 }
 
@@ -42,6 +46,7 @@ type options struct {
 	transient, search bool
 	indexes           []index
 	loadWarehouse     string
+	keySample         int64
 }
 
 // readOptions reads params; the host has checked them against the schema.
@@ -53,6 +58,8 @@ func readOptions(req *jsondoc.Value) (options, error) {
 	r.Bool("transient", &o.transient)
 	r.Bool("search_optimization", &o.search)
 	r.Text("load_warehouse", &o.loadWarehouse)
+	o.keySample = sdk.DefaultKeySample
+	r.Int("key_sample", 1000, 5_000_000, &o.keySample)
 	list := r.Value("indexes")
 	for i := 0; i < list.Len(); i++ {
 		o.indexes = append(o.indexes,

@@ -250,6 +250,8 @@ func (g *generator) one(b *sdk.Batch) error {
 			g.put(b, &g.change[i], row)
 		}
 		k.put(b, k.place(g.rand))
+	case remove:
+		k.put(b, k.victim(g.rand))
 	default:
 		k.put(b, k.place(g.rand))
 	}

@@ -67,7 +67,7 @@ const parameterSchema = `{
 "RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "INSERT":{"title":"Inserts","description":"Adds one row with a new key.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "UPDATE":{"title":"Updates","description":"Sets a column of one row, found by its key; several where a constraint ties them together.","type":"number","minimum":0,"maximum":1000000,"default":0},
-"DELETE":{"title":"Deletes","description":"Deletes one row by its key. Rows deleted earlier are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
+"DELETE":{"title":"Deletes","description":"Deletes one row by its key: rows that the run has inserted, where their keys are known, and else the coldest of the table, each once; no operation asks for them afterwards. When there are none left, rows are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
 "keys":{"title":"Key distribution","description":"Which rows are touched: all alike (uniform), few rows most often (zipfian), the newest most often (latest), or one after the other (sequential).",
 "type":"string","enum":["uniform","zipfian","latest","sequential"],"default":"uniform"},
 "zipf_theta":{"title":"Skew","description":"Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice, above 1 is extreme.","type":"number","minimum":0,"maximum":5,"default":0.99},

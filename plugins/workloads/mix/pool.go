@@ -13,6 +13,8 @@ import (
 type pool struct {
 	rows    int
 	columns []poolColumn
+	// held are the keys that the host holds.
+	held sdk.KeyList
 	// salt sums up the content, so that generated keys differ when the table does.
 	salt uint64
 }
@@ -28,7 +30,7 @@ type poolColumn struct {
 
 // readPool converts the sampled rows. Rows that do not fit the columns' types are an error.
 func readPool(in sdk.Pool, t *sdk.Table) (pool, error) {
-	p := pool{rows: in.Rows.Len()}
+	p := pool{rows: in.Rows.Len(), held: in.Keys}
 	for i, name := range in.Columns {
 		c := t.Column(name)
 		if c == nil {

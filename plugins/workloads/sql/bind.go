@@ -64,6 +64,10 @@ type bind struct {
 	texts            []string
 	missing          []bool
 	keyMin, keyCount int64
+	// held: the values are those of a column of the keys that the host holds, of so many rows.
+	held                 bool
+	heldPool, heldColumn uint8
+	population           int64
 }
 
 // value is a value of choice or constant.

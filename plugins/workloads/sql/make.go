@@ -29,9 +29,10 @@ func (p *parsed) resolve(tables []sdk.Table, pools []sdk.Pool) error {
 		}
 		t = &tables[0]
 	}
+	rowsOnly := p.rowsOnly(pools)
 	for i := range p.statements {
 		for _, b := range p.statements[i].binds {
-			if err := b.resolve(t, pools); err != nil {
+			if err := b.resolve(t, pools, rowsOnly); err != nil {
 				return err
 			}
 		}
@@ -39,7 +40,22 @@ func (p *parsed) resolve(tables []sdk.Table, pools []sdk.Pool) error {
 	return nil
 }
 
-func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool) error {
+// rowsOnly: columns of a row are asked for that are none of the key's. All columns of a row are taken from one place,
+// and the keys that the host holds are not it.
+func (p *parsed) rowsOnly(pools []sdk.Pool) bool {
+	for n := range pools {
+		for i := range p.statements {
+			for _, b := range p.statements[i].binds {
+				if b.source == fromRow && pools[n].Keys.Column(b.column) < 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool, rowsOnly bool) error {
 	if list := generatorTypes[b.source]; list != nil && b.typ != "" {
 		known := false
 		for _, typ := range list {
@@ -64,9 +80,9 @@ func (b *bind) resolve(t *sdk.Table, pools []sdk.Pool) error {
 			return b.wrong("needs a table whose key is one column; use row, with the column, for keys of several")
 		}
 		b.column = t.Key[0]
-		return b.resolveColumn(t, pools)
+		return b.resolveColumn(t, pools, rowsOnly)
 	case fromRow:
-		return b.resolveColumn(t, pools)
+		return b.resolveColumn(t, pools, rowsOnly)
 	}
 	return nil
 }
@@ -83,7 +99,7 @@ func (b *bind) integerKey(t *sdk.Table) *sdk.Column {
 
 // resolveColumn finds the values of the bind's column: the range of an integer
 // key, or the table's sample.
-func (b *bind) resolveColumn(t *sdk.Table, pools []sdk.Pool) error {
+func (b *bind) resolveColumn(t *sdk.Table, pools []sdk.Pool, rowsOnly bool) error {
 	c := t.Column(b.column)
 	if c == nil {
 		return b.wrong("names the column " + strconv.Quote(b.column) + ", which the table does not have")
@@ -105,6 +121,14 @@ func (b *bind) resolveColumn(t *sdk.Table, pools []sdk.Pool) error {
 		}
 		b.keyMin, b.keyCount = t.KeyMin, last-t.KeyMin+1
 		return nil
+	}
+	for i := range pools {
+		pool := &pools[i]
+		if at := pool.Keys.Column(c.Name); at >= 0 && pool.Keys.Count > 0 && !(b.source == fromRow && rowsOnly) {
+			b.held, b.heldPool, b.heldColumn = true, pool.Keys.Pool, uint8(at)
+			b.keyCount, b.population = pool.Keys.Count, t.Rows
+			return nil
+		}
 	}
 	for _, pool := range pools {
 		for i, name := range pool.Columns {
@@ -190,7 +214,7 @@ func newMaker(b *bind, req *sdk.OpenRequest) *maker {
 		m.zipf, m.scramble = gen.NewZipf(m.span, b.theta), gen.NewScramble(m.span)
 	case fromKey:
 		if b.hasTheta {
-			m.zipf, m.scramble = gen.NewZipf(b.keyCount, b.theta), gen.NewScramble(b.keyCount)
+			m.zipf, m.scramble = gen.NewZipf(max(b.keyCount, b.population), b.theta), gen.NewScramble(b.keyCount)
 		}
 	case fromChoice:
 		sum := 0.0
@@ -259,7 +283,7 @@ func (m *maker) put(b *sdk.Batch, r *gen.Rand, row uint64) {
 		b.Timestamp(m.from + r.Int64n(m.to-m.from+1))
 	case fromKey:
 		if m.zipf != nil {
-			m.at(b, m.rank(r))
+			m.at(b, m.known(r))
 		} else {
 			m.at(b, r.Int64n(m.keyCount))
 		}
@@ -273,6 +297,18 @@ func (m *maker) put(b *sdk.Batch, r *gen.Rand, row uint64) {
 
 func (m *maker) rank(r *gen.Rand) int64 {
 	rank := m.zipf.Next(r)
+	if m.scrambled {
+		return m.scramble.At(rank)
+	}
+	return rank
+}
+
+// known is rank for keys. Of rows whose keys are not known, others stand for them: those are cold alike.
+func (m *maker) known(r *gen.Rand) int64 {
+	rank := m.zipf.Next(r)
+	if rank >= m.keyCount {
+		return r.Int64n(m.keyCount)
+	}
 	if m.scrambled {
 		return m.scramble.At(rank)
 	}
@@ -368,6 +404,10 @@ func (m *maker) value(b *sdk.Batch, v *value) {
 
 // at writes the value of a place among the keys or the sampled rows.
 func (m *maker) at(b *sdk.Batch, position int64) {
+	if m.held {
+		b.Key(m.heldPool, m.heldColumn, uint32(position))
+		return
+	}
 	if m.missing == nil {
 		b.I64(m.keyMin + position)
 		return

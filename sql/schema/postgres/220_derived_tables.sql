@@ -31,11 +31,21 @@ CREATE TABLE IF NOT EXISTS dynamic_tables (
     failures            integer NOT NULL DEFAULT 0 CHECK (failures >= 0),
     error               text NOT NULL DEFAULT '',
     created_by          text NOT NULL DEFAULT '',
+    -- The user whose work the refreshes are: who created the table, changed its definition last, or resumed it last. When
+    -- this user is locked out, deleted or a viewer, the table is suspended, with the reason.
+    -- Bundled tables, and those of versions before 18, have none.
+    owner_id            text NOT NULL DEFAULT '',
+    owner               text NOT NULL DEFAULT '',
+    suspended_reason    text NOT NULL DEFAULT '',
     updated_by          text NOT NULL DEFAULT '',
     created_at          timestamptz NOT NULL DEFAULT now(),
     updated_at          timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT dynamic_table_definition CHECK ((kind = 'SQL') = (definition <> ''))
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0.1);
+
+ALTER TABLE dynamic_tables ADD COLUMN IF NOT EXISTS owner_id text NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS owner text NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS suspended_reason text NOT NULL DEFAULT '';
 
 -- dynamic_table_sources says which tables a table reads. A table cannot be dropped while another one reads it.
 CREATE TABLE IF NOT EXISTS dynamic_table_sources (

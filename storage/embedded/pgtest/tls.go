@@ -33,6 +33,8 @@ type TLSServer struct {
 	// Admin is how the superuser connects, over the socket. Roles of the databases "results", "control" and "old", when
 	// those are made, sign in with passwords, and those of "twofold" with a certificate besides.
 	Admin string
+	// Certificate is the server's own, in PEM form.
+	Certificate string
 	// Authority signs the server's certificate and those of its users.
 	Authority *Authority
 }
@@ -86,6 +88,7 @@ func StartTLS(t testing.TB) *TLSServer {
 	_ = conn.Close(t.Context())
 	stop(pg)
 	cert, key := s.Authority.Issue(t, Identity{Name: "server", Address: s.Host})
+	s.Certificate = cert
 	for name, text := range map[string]string{"tls.crt": cert, "tls.key": key, "tls-ca.crt": s.Authority.PEM,
 		"tls-hba.conf": "local all all trust\nhostssl results,control,old,nowhere all 127.0.0.0/8 scram-sha-256\n" +
 			"hostssl twofold all 127.0.0.0/8 scram-sha-256 clientcert=verify-full\n" +
@@ -117,10 +120,23 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{key: newKey(t)}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject: pkix.Name{CommonName: "an authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: "an authority"},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(
+			time.Hour,
+		),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
 	a.PEM = a.sign(t, a.cert, a.key)
+	block, _ := pem.Decode([]byte(a.PEM))
+	var err error
+	if a.cert, err = x509.ParseCertificate(block.Bytes); err != nil { // with the identifiers that it has got
+		t.Fatal(err)
+	}
 	return a
 }
 
@@ -155,6 +171,31 @@ func (a *Authority) Issue(t testing.TB, id Identity) (cert, key string) {
 		t.Fatal(err)
 	}
 	return a.sign(t, c, private), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
+}
+
+// Revoke returns the list of the certificates that the authority has revoked, in PEM form. It is of today, or has expired.
+func (a *Authority) Revoke(t testing.TB, expired bool, certificates ...string) string {
+	t.Helper()
+	now := time.Now()
+	list := &x509.RevocationList{Number: big.NewInt(now.UnixNano()), ThisUpdate: now.Add(-time.Hour),
+		NextUpdate: now.Add(time.Hour)}
+	if expired {
+		list.NextUpdate = now.Add(-time.Minute)
+	}
+	for _, text := range certificates {
+		block, _ := pem.Decode([]byte(text))
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: now.Add(-time.Minute)})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
 }
 
 func (a *Authority) sign(t testing.TB, c *x509.Certificate, key *ecdsa.PrivateKey) string {

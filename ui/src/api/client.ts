@@ -12,6 +12,8 @@ export class Problem extends Error {
   readonly code: string;
   readonly hint: string;
   readonly fields: FieldError[];
+  /** retryAt is when the server says that another attempt is worth while, in ms since 1970; 0 where it does not say. */
+  retryAt = 0;
 
   constructor(status: number, code: string, message: string, hint = '', fields: FieldError[] = []) {
     super(message);
@@ -81,6 +83,13 @@ export function problemFrom(status: number, body: string): Problem {
   );
 }
 
+/** retryTime reads Retry-After in seconds or as a date; 0 where there is none. */
+export function retryTime(header: string | null, now: number): number {
+  if (!header) return 0;
+  const at = /^\d+$/.test(header) ? now + Number(header) * 1000 : Date.parse(header);
+  return Number.isFinite(at) ? at : 0;
+}
+
 /** fetchResponse sends a request and returns any response, including errors. */
 async function fetchResponse(path: string, request: RequestInit): Promise<Response> {
   let res: Response;
@@ -116,7 +125,7 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   if (res.ok) return res;
-  throw responseProblem(path, res.status, await res.text().catch(() => ''));
+  throw responseProblem(path, res.status, await res.text().catch(() => ''), res.headers.get('Retry-After'));
 }
 
 /** fetchFile downloads a file. */
@@ -141,8 +150,9 @@ export async function sendForm(
 export const sendForFile = (path: '/api/query/export', body: unknown): Promise<Response> => send('POST', path, body);
 
 /** responseProblem converts an error response. A rejected session leads to sign-in. */
-function responseProblem(path: string, status: number, body: string): Problem {
+function responseProblem(path: string, status: number, body: string, retryAfter: string | null): Problem {
   const problem = problemFrom(status, body);
+  problem.retryAt = retryTime(retryAfter, Date.now());
   if (status === 401 && !path.startsWith('/api/auth/signin'))
     onSignedOut(problem.fields.some((f) => f.field === 'session') ? problem.message : '');
   return problem;
@@ -160,7 +170,7 @@ export function sendPlugin(file: Blob, progress: (sent: number) => void, signal:
     xhr.upload.onload = () => progress(file.size);
     xhr.onload = () => {
       if (xhr.status >= 200 && xhr.status < 300) done(parseResponse(xhr.responseText) as Plugin);
-      else failed(responseProblem(path, xhr.status, xhr.responseText));
+      else failed(responseProblem(path, xhr.status, xhr.responseText, xhr.getResponseHeader('Retry-After')));
     };
     xhr.onerror = () =>
       failed(

@@ -6428,6 +6428,10 @@ export interface components {
             name: string;
             /** Format: date-time */
             next_refresh_due: string | null;
+            /** @description The owner's name. */
+            owner?: string;
+            /** @description The user whose work its refreshes are: who made it, changed its definition last, or resumed it last. It is suspended when that user is locked out, deleted or a viewer. Empty of bundled tables, and of those made before there were owners. */
+            owner_id?: string;
             /**
              * @description RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC).
              * @enum {string}
@@ -6449,6 +6453,8 @@ export interface components {
             sources: string[];
             /** @enum {string} */
             status: "ACTIVE" | "SUSPENDED" | "FAILED";
+            /** @description Why it is suspended, where its owner may have it refreshed no longer. Who resumes it is its owner. */
+            suspended_reason?: string;
             /**
              * Format: double
              * @description How far it may be behind what it reads.
@@ -6807,6 +6813,17 @@ export interface components {
             /** @description The id of the run, or the part. */
             subtask: string;
         };
+        FailingTime: {
+            /** Format: int64 */
+            errors: number;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: int64 */
+            operations: number;
+            /** Format: double */
+            seconds: number;
+            to_the_end?: boolean;
+        };
         Failure: {
             /** Format: int64 */
             count: number;
@@ -6878,6 +6895,8 @@ export interface components {
             } | null;
             by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
+            /** Format: int64 */
+            carried_over: number;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             counts_missing?: boolean;
@@ -6888,6 +6907,7 @@ export interface components {
             /** Format: double */
             duration_seconds: number;
             errors: components["schemas"]["ErrorFigures"];
+            failing?: components["schemas"]["FailingTime"][] | null;
             /** Format: int64 */
             finished_late: number;
             histogram: components["schemas"]["HistogramBucket"][] | null;
@@ -6961,6 +6981,14 @@ export interface components {
             /** @enum {string} */
             unit: "connections" | "rate";
         };
+        FindMaxHysteresis: {
+            /** Format: double */
+            after: number;
+            /** Format: double */
+            fails_at: number;
+            /** Format: double */
+            recovers_at: number;
+        };
         FindMaxRepetition: {
             /** Format: double */
             baseline_p95_ms: number | null;
@@ -6998,12 +7026,16 @@ export interface components {
             first_unstable: number | null;
             found: boolean;
             history: components["schemas"]["FindMaxStep"][] | null;
+            hysteresis: components["schemas"]["FindMaxHysteresis"] | null;
+            /** Format: int64 */
+            late_steps: number;
             /** @enum {string} */
             limit?: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
             /** Format: int64 */
             max_connections: number | null;
             /** Format: double */
             max_target_qps: number | null;
+            not_enough_operations: boolean;
             /** Format: double */
             p50_latency_ms: number | null;
             /** Format: double */
@@ -7061,7 +7093,7 @@ export interface components {
             repetitions: components["schemas"]["FindMaxRepetition"][] | null;
             result: components["schemas"]["FindMaxResult"] | null;
             /** @enum {string} */
-            status: "STEPPING" | "BISECTING" | "CONFIRMING" | "DONE";
+            status: "STEPPING" | "BISECTING" | "CONFIRMING" | "RECOVERING" | "OVERLOADING" | "DONE";
             /** Format: double */
             step_duration_seconds: number;
             /** Format: double */
@@ -7102,7 +7134,7 @@ export interface components {
             /** Format: int64 */
             repetition: number;
             /** @enum {string} */
-            stage: "STEPPING" | "BISECTING" | "CONFIRMING" | "DONE";
+            stage: "STEPPING" | "BISECTING" | "CONFIRMING" | "RECOVERING" | "OVERLOADING" | "DONE";
             /** Format: double */
             step_duration_seconds: number;
             /** Format: date-time */
@@ -7151,6 +7183,8 @@ export interface components {
             /** @enum {string} */
             kind: "webhook" | "slack";
             name: string;
+            /** @description Takes over a hook that is there, as it is: it is the caller's then, and no longer suspended. What is changed is the caller's without it. */
+            resume?: boolean;
             /** @description What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none. */
             secret?: string;
             /** @description Tell of runs alone that have these tags. */
@@ -7265,7 +7299,12 @@ export interface components {
             id: string;
             kind: string;
             name: string;
+            /** @description The admin who made it, changed it last, or resumed it last. It is suspended when that user is locked out, deleted or no admin any more. Empty of hooks made before they had owners. */
+            owner?: string;
+            owner_id?: string;
             signed: boolean;
+            /** @description Why nothing is sent; empty while it is active. An admin who changes it, or saves it with resume, takes it over. */
+            suspended_reason?: string;
             tags?: {
                 [key: string]: string;
             };
@@ -8179,6 +8218,7 @@ export interface components {
              */
             total: number;
         };
+        PackedKeys: Record<string, never>;
         PartComparison: {
             kinds: components["schemas"]["ComparedPart"][];
             notes: string[];
@@ -8343,6 +8383,8 @@ export interface components {
             health: "HEALTHY" | "STALE" | "DEAD";
             /** Format: date-time */
             last_heartbeat: string | null;
+            /** Format: date-time */
+            load_ends_by: string | null;
             metrics: components["schemas"]["PayloadWorkerMetrics"];
             node_id: string;
             /** @enum {string} */
@@ -8537,6 +8579,7 @@ export interface components {
         };
         Pool: {
             columns: string[] | null;
+            keys?: components["schemas"]["PackedKeys"];
             rows: (unknown[] | null)[] | null;
             table: string;
             values?: boolean;
@@ -9851,6 +9894,8 @@ export interface components {
             by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
             cancellation_reason: string | null;
+            /** Format: int64 */
+            carried_over: number;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             cost: components["schemas"]["Cost"] | null;
@@ -9866,6 +9911,7 @@ export interface components {
             end_time: string | null;
             environment: components["schemas"]["Environment"];
             errors: components["schemas"]["ErrorFigures"];
+            failing?: components["schemas"]["FailingTime"][] | null;
             find_max: components["schemas"]["FindMaxResult"] | null;
             /** Format: int64 */
             finished_late: number;
@@ -9936,6 +9982,8 @@ export interface components {
             key_max: number | null;
             /** Format: int64 */
             key_min: number | null;
+            /** Format: int64 */
+            known_keys?: number;
             name: string;
             /** Format: int64 */
             nonce?: number;
@@ -10559,6 +10607,7 @@ export type EventPage = components['schemas']['EventPage'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionPage = components['schemas']['ExecutionPage'];
 export type Failing = components['schemas']['Failing'];
+export type FailingTime = components['schemas']['FailingTime'];
 export type Failure = components['schemas']['Failure'];
 export type FailureExample = components['schemas']['FailureExample'];
 export type Failures = components['schemas']['Failures'];
@@ -10567,6 +10616,7 @@ export type FieldError = components['schemas']['FieldError'];
 export type Figures = components['schemas']['Figures'];
 export type Fill = components['schemas']['Fill'];
 export type FindMax = components['schemas']['FindMax'];
+export type FindMaxHysteresis = components['schemas']['FindMaxHysteresis'];
 export type FindMaxRepetition = components['schemas']['FindMaxRepetition'];
 export type FindMaxResult = components['schemas']['FindMaxResult'];
 export type FindMaxSpread = components['schemas']['FindMaxSpread'];
@@ -10648,6 +10698,7 @@ export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
 export type OwnedToken = components['schemas']['OwnedToken'];
 export type OwnedTokens = components['schemas']['OwnedTokens'];
+export type PackedKeys = components['schemas']['PackedKeys'];
 export type PartComparison = components['schemas']['PartComparison'];
 export type Pass = components['schemas']['Pass'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];

@@ -10,7 +10,16 @@ import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { HookForm } from './HookForm';
-import { draftOf, eventLabel, type HookDraft, hookInput, hookScope, kindLabel, lastDelivery } from './hooks';
+import {
+  draftOf,
+  eventLabel,
+  type HookDraft,
+  hookInput,
+  hookScope,
+  kindLabel,
+  lastDelivery,
+  resumeInput,
+} from './hooks';
 import { problemText } from '../design/sentences';
 
 const path = '/api/v1/notifications';
@@ -73,6 +82,15 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
         toast(`Notification “${h.name}” was deleted.`, 'ok');
       },
     });
+  const resume = async (s: Saved, h: Hook) => {
+    try {
+      await api.put(path, { body: { version: s.version, hooks: resumeInput(s.hooks, h.id) } });
+      toast(`Notification “${h.name}” is sent again, and yours.`, 'ok');
+    } catch (err) {
+      toast(problemText(asProblem(err)), 'bad');
+    }
+    await changed();
+  };
   const add = (
     <button type="button" className="btn small" disabled={!saved.data} onClick={() => setEdited(draftOf())}>
       <Icon name="plus" size={14} /> New notification
@@ -120,7 +138,11 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                           <span className="second wrap-anywhere">
                             {kindLabel(h.kind)} · {h.address}
                             {h.signed && ' · signed'}
+                            {h.owner && ` · by ${h.owner}`}
                           </span>
+                          {h.suspended_reason && (
+                            <span className="second wrap-anywhere why-bad">Suspended: {h.suspended_reason}.</span>
+                          )}
                         </td>
                         <td className="hide-phone">
                           {(h.events ?? []).map(eventLabel).join(', ')}
@@ -136,10 +158,20 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                         </td>
                         <td className="num act">
                           <span className="row end-actions">
+                            {h.suspended_reason && (
+                              <button
+                                type="button"
+                                className="btn primary small"
+                                aria-label={`Resume ${h.name}`}
+                                onClick={() => void resume(s, h)}
+                              >
+                                Resume
+                              </button>
+                            )}
                             <button
                               type="button"
                               className="btn small"
-                              disabled={testing === h.id}
+                              disabled={testing === h.id || Boolean(h.suspended_reason)}
                               aria-label={`Send a test to ${h.name}`}
                               onClick={() => void sendTest(h)}
                             >

@@ -60,6 +60,10 @@ export const hookInput = (h: Hook): GivenHook => ({
   ...(h.tags && { tags: h.tags }),
 });
 
+/** resumeInput sends all hooks back, one of them to be taken over by the user. */
+export const resumeInput = (hooks: Hook[], id: string): GivenHook[] =>
+  hooks.map((h) => ({ ...hookInput(h), ...(h.id === id && { resume: true }) }));
+
 /** applyDraft returns the hooks with one replaced or appended, and its index; or what is wrong with its tags. */
 export function applyDraft(hooks: Hook[], d: HookDraft): { hooks: GivenHook[]; at: number } | string {
   const tags = parseTags(d.tags);

@@ -1,7 +1,7 @@
-import type { ReactNode } from 'react';
-import { asProblem } from '../api/client';
+import { type ReactNode, useEffect, useState } from 'react';
+import { asProblem, type Problem } from '../api/client';
 import { Icon } from './icons';
-import { asSentence, fieldProblemText, problemText } from './sentences';
+import { asSentence, fieldProblemText, problemText, retryText } from './sentences';
 
 export function Skeleton({ width = '100%', height = 14 }: { width?: number | string; height?: number | string }) {
   return <span className="skeleton" style={{ width, height }} />;
@@ -66,6 +66,20 @@ export function Notice({ tone = 'plain', children }: { tone?: Tone; children: Re
   );
 }
 
+/** RetryHint counts down to when a request that was refused for now can be repeated. */
+export function RetryHint({ problem }: { problem: Problem }) {
+  const [now, setNow] = useState(Date.now());
+  const waiting = problem.retryAt > now;
+  useEffect(() => {
+    setNow(Date.now());
+    if (problem.retryAt <= Date.now()) return;
+    const t = setInterval(() => setNow(Date.now()), 250);
+    return () => clearInterval(t);
+  }, [problem, waiting]);
+  if (problem.status !== 429 || !problem.retryAt) return null;
+  return <span className="retry-hint">{retryText(problem.retryAt, now)}</span>;
+}
+
 /** ProblemNotice shows an error: the sentence, the hint and the fields. */
 export function ProblemNotice({ error }: { error: unknown }) {
   const p = asProblem(error);
@@ -73,7 +87,7 @@ export function ProblemNotice({ error }: { error: unknown }) {
   const fields = p.fields.filter((f) => f.message !== p.message);
   return (
     <Notice tone="bad">
-      <strong>{asSentence(p.message)}</strong> {asSentence(p.hint)}
+      <strong>{asSentence(p.message)}</strong> {asSentence(p.hint)} <RetryHint problem={p} />
       {fields.length > 0 && (
         <ul>
           {fields.map((f) => (

@@ -6,7 +6,7 @@ const pageWording: [RegExp, string][] = [
   [/\.? (?:target|matrix\.targets\[\d+\])\.allow_writes: is not set; .*$/s, '. “Run again” asks whether it may.'],
   [
     /allow it with --allow-writes, or target\.allow_writes: true/gi,
-    'allow it when “Start run” asks, or with “Tables of others” in the template',
+    'allow it when “Start run” asks, or with “Writes to existing tables” in the template',
   ],
 ];
 
@@ -45,3 +45,9 @@ export const problemText = (p: ProblemParts) => `${asSentence(p.message)} ${asSe
 
 /** fieldProblemText is problemText after a field name, so its first word is not capitalized. */
 export const fieldProblemText = (p: ProblemParts) => `${withPeriod(p.message.trim())} ${asSentence(p.hint)}`.trim();
+
+/** retryText says when a request that was refused for now can be repeated. */
+export function retryText(retryAt: number, now: number): string {
+  const left = Math.ceil((retryAt - now) / 1000);
+  return left > 0 ? `You can try again in ${left} s.` : 'You can try again now.';
+}

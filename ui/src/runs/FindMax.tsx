@@ -38,6 +38,8 @@ const stages: Record<FindMaxState['status'], string> = {
   STEPPING: 'Climbing',
   BISECTING: 'Looking closer',
   CONFIRMING: 'Repeating the answer',
+  RECOVERING: 'Letting the target recover',
+  OVERLOADING: 'Checking what an overload leaves behind',
   DONE: 'Done',
 };
 
@@ -86,6 +88,30 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
   );
 }
 
+/** remarks are what a reader should know besides the answer. */
+function remarks(r: FindMaxResult): { label: string; title: string }[] {
+  const list = [];
+  const h = r.hysteresis;
+  if (h)
+    list.push({
+      label: 'Hysteresis',
+      title:
+        `Right after ${levelText(r.unit, h.after)} the target did not sustain ${levelText(r.unit, h.fails_at)}` +
+        (h.recovers_at > 0 ? `; it recovered at ${levelText(r.unit, h.recovers_at)}.` : '.'),
+    });
+  if (r.not_enough_operations)
+    list.push({
+      label: 'Not enough operations',
+      title: 'Fewer than 1 000 operations ended in the step of the answer: its percentiles are rough.',
+    });
+  if (r.late_steps > 0)
+    list.push({
+      label: `${r.late_steps} ${r.late_steps === 1 ? 'step' : 'steps'} repeated`,
+      title: 'The generator was late in them, so they say nothing about the target.',
+    });
+  return list;
+}
+
 function bounds(f: FindMaxState): string {
   const of = (n: number) => plain(size(f.unit, n));
   if (f.last_stable !== null && f.first_unstable !== null)
@@ -114,6 +140,12 @@ export function FindMaxResultView({ r }: { r: FindMaxResult }) {
             {capitalize(confirmation(r)!.text)}
           </span>
         )}
+        {remarks(r).map((x) => (
+          <span key={x.label} className="badge warn" title={x.title}>
+            <Icon name="alert" size={12} />
+            {x.label}
+          </span>
+        ))}
       </header>
       <div className="body stack">
         <div className="find-answer">

@@ -28,6 +28,11 @@ export function StatementList({ statements }: { statements: Statement[] }) {
   );
 }
 
+/** known says how many of the table's keys operations choose among, where they are sampled. */
+function known(t: Table): string {
+  return t.known_keys ? `, ${plain(count(t.known_keys))} keys known` : '';
+}
+
 export function TableList({ tables }: { tables: Table[] }) {
   return (
     <div className="stack tightly">
@@ -37,7 +42,7 @@ export function TableList({ tables }: { tables: Table[] }) {
           <code>{t.physical_name || t.name}</code>
           <span className="muted">
             {t.rows_exact ? '' : 'about '}
-            {plain(count(t.rows))} rows · {t.columns?.length ?? 0} columns · key {t.key?.join(', ') || 'none'}
+            {plain(count(t.rows))} rows{known(t)} · {t.columns?.length ?? 0} columns · key {t.key?.join(', ') || 'none'}
           </span>
         </div>
       ))}

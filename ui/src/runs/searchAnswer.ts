@@ -22,8 +22,8 @@ export function confirmation(r: FindMaxResult): Confirmation | null {
   const found = answerLevel(r);
   if (found === null) return null;
   const at = (r.history ?? []).filter((s) => (s.target_qps ?? s.total_target_connections) === found);
-  // On a plateau more load brings no more throughput, but the level still passes.
-  const n = at.filter((s) => s.outcome === 'STABLE' || s.outcome === 'PLATEAU').length;
+  // On a plateau more connections bring no more throughput, but the level still passes. A rate that is not reached does not.
+  const n = at.filter((s) => s.outcome === 'STABLE' || (s.outcome === 'PLATEAU' && s.target_qps === null)).length;
   const searches = r.spread
     ? {
         reached: (r.repetitions ?? []).filter((x) => x.level !== null && x.level >= found).length,
@@ -35,7 +35,8 @@ export function confirmation(r: FindMaxResult): Confirmation | null {
     passes: n,
     attempts: at.length,
     searches,
-    confirmed: at.length > 1 && n === at.length && (!searches || searches.reached === searches.of),
+    // One failure is measured again before it counts.
+    confirmed: r.confirmed && n > 1 && 2 * n > at.length && (!searches || searches.reached === searches.of),
     text: searches ? `${times}, ${searches.reached} of ${searches.of} searches reach it` : times,
   };
 }
@@ -52,6 +53,8 @@ export function levelLabel(
 /** searchHeadline is the answer as the run's headline. */
 export function searchHeadline(r: FindMaxResult): string {
   const found = answerLevel(r);
+  if (found === null && (r.late_steps ?? 0) > 0 && r.limit === undefined)
+    return 'has no answer: the generator was late';
   if (found === null)
     return r.history?.length ? 'sustains no level that was tried' : 'no step of the search was finished';
   const level =

@@ -32,5 +32,10 @@ export function summaryLines(s: Summary): string[] {
         `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: ` +
         `${s.finished_late === 1 ? 'its latency counts, it is' : 'their latency counts, they are'} in no rate.`,
     );
+  if (s.carried_over && !s.validity_detail?.note_details?.some((n) => n.code === 'carried_over'))
+    lines.push(
+      `${exact(s.carried_over)} ${s.carried_over === 1 ? 'operation was' : 'operations were'} due in the warm-up and ` +
+        `ended in the measurement: ${s.carried_over === 1 ? 'it is' : 'they are'} in the rate and in no other figure.`,
+    );
   return lines;
 }

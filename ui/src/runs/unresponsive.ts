@@ -1,5 +1,5 @@
 import type { Payload } from '../api/types';
-import { ago } from '../design/format';
+import { ago, timeOfDay } from '../design/format';
 
 interface Unresponsive {
   /** "1/5 workers unresponsive" */
@@ -30,10 +30,20 @@ export function silenceText(live: Payload | null, w: { silent_since: string | nu
   return `nothing heard for ${Math.max(0, s)} s`;
 }
 
-/** unresponsive summarizes workers silent for 30 s; null without any. */
+/** loadEnds says of each node that cannot be reached until when its load goes on at the latest. */
+function loadEnds(rows: NonNullable<Payload['workers']>): string[] {
+  const by = new Map<string, string>();
+  for (const w of rows) {
+    const at = w.load_ends_by;
+    if (at && at > (by.get(w.node_id) ?? '')) by.set(w.node_id, at);
+  }
+  return [...by].map(([node, at]) => `${node} cannot be reached; its load ends by ${timeOfDay(at).slice(0, 8)} at the latest.`);
+}
+
+/** unresponsive summarizes workers that cannot be reached, or were silent for 30 s; null without any. */
 export function unresponsive(live: Payload | null, now: number): Unresponsive | null {
   const rows = live?.workers ?? [];
-  const unhealthy = rows.filter((w) => w.health !== 'HEALTHY');
+  const unhealthy = rows.filter((w) => w.health !== 'HEALTHY' || w.load_ends_by);
   if (!live || unhealthy.length === 0) return null;
   // Workers that were released no longer belong to the run.
   const all = live.status === 'RUNNING' ? rows.filter((w) => w.status !== 'COMPLETED') : rows;
@@ -51,6 +61,7 @@ export function unresponsive(live: Payload | null, now: number): Unresponsive | 
     title: `${unhealthy.length}/${all.length} workers unresponsive`,
     tone: dead.length > 0 ? 'bad' : 'warn',
     details: [
+      ...loadEnds(rows),
       ...say(
         unhealthy.filter((w) => w.health === 'STALE'),
         'the last figures are still shown; after 60 s of silence a worker counts as dead.',

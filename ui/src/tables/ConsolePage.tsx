@@ -7,7 +7,7 @@ import { OperatorOnly } from '../app/OperatorOnly';
 import { type Action, ActionsMenu, Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
-import { Empty, Notice, SkeletonRows } from '../design/States';
+import { Empty, Notice, RetryHint, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { ResultChart } from './ResultChart';
 import { download } from './download';
@@ -219,6 +219,11 @@ export function ConsolePage() {
               errors={errors}
               onRun={() => void run()}
             />
+            {problem && problem.status === 429 && problem.retryAt > 0 && !running && (
+              <p className="note" role="timer">
+                <RetryHint problem={problem} />
+              </p>
+            )}
             <div className="toolbar">
               <label className="row note">
                 at most

@@ -151,6 +151,7 @@ function TableView({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
         {failed && (
           <Notice tone={t.status === 'FAILED' || isAbandoned(t) ? 'bad' : 'warn'}>
             <strong>{failed.text}</strong> {failed.error}
+            {t.suspended_reason && ' Whoever resumes it is its owner from then on.'}
             {isAbandoned(t) && ' Remove the cause, then have it tried again.'}
             {t.status === 'FAILED' &&
               (t.bundled ? ' Resume tries it again.' : ' Edit its definition, or resume to try it again as it is.')}
@@ -241,6 +242,12 @@ function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
           <dd>
             {replaces(t)} <span className="muted">({t.refresh_mode})</span>
           </dd>
+          {t.owner && (
+            <>
+              <dt>Refreshed for</dt>
+              <dd title="It is suspended when this user is locked out, deleted or a viewer.">{t.owner}</dd>
+            </>
+          )}
           <dt>Made by</dt>
           <dd>
             {t.bundled ? 'comes with Loadstone' : `${t.created_by || 'somebody'}, ${dateTime(t.created_at)}`}

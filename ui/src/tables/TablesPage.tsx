@@ -51,9 +51,11 @@ function LastRefresh({ t, now }: { t: DerivedTable; now: number }) {
   if (f)
     return (
       <span className="clip-2 why-bad" title={`${f.text} ${f.error}`}>
-        {isAbandoned(t)
-          ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} left out: `
-          : `${triesText(t) || (t.failures > 0 ? `failed ${t.failures} times` : 'failed')}: `}
+        {t.suspended_reason
+          ? 'suspended: '
+          : isAbandoned(t)
+            ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} left out: `
+            : `${triesText(t) || (t.failures > 0 ? `failed ${t.failures} times` : 'failed')}: `}
         {f.error}
       </span>
     );

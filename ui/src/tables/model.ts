@@ -26,7 +26,7 @@ export function isAbandoned(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'
 /** maxTries is how often in a row something is tried. */
 const maxTries = 5;
 
-type RetryState = Pick<DerivedTable, 'kind' | 'status' | 'failures' | 'error'> & {
+type RetryState = Pick<DerivedTable, 'kind' | 'status' | 'failures' | 'error' | 'suspended_reason'> & {
   failing: readonly DerivedTable['failing'][number][];
 };
 
@@ -42,6 +42,7 @@ export function triesText(t: RetryState): string {
 
 /** failureText summarizes a table's failures and its last error; null without any. */
 export function failureText(t: RetryState): { text: string; error: string } | null {
+  if (t.suspended_reason) return { text: 'It is suspended:', error: `${t.suspended_reason}.` };
   if (t.status === 'FAILED')
     return { text: `Its refresh failed ${t.failures} times, and is not tried any more.`, error: t.error };
   if (isAbandoned(t))

@@ -229,12 +229,12 @@ function TargetSection() {
         <SelectField
           path="target.allow_writes"
           unset="false"
-          label="Tables of others"
-          help="Tables that Loadstone made are written to without asking."
+          label="Writes to existing tables"
+          help="Loadstone writes to the tables that it created without asking."
           onPick={(v) => set('target.allow_writes', v === 'true' ? true : undefined)}
           options={[
-            { value: 'false', label: 'Ask before writing to them' },
-            { value: 'true', label: 'Write to them' },
+            { value: 'false', label: 'Ask before the run starts' },
+            { value: 'true', label: 'Allow' },
           ]}
         />
       </div>

@@ -960,7 +960,9 @@ type RunState struct {
 	StartAt        *timestamppb.Timestamp   `protobuf:"bytes,11,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
 	// The targets are the most: a run worker that has less keeps what it has. So speaks a server that has taken the run
 	// over, until all run workers have answered it.
-	AtMost        bool `protobuf:"varint,12,opt,name=at_most,json=atMost,proto3" json:"at_most,omitempty"`
+	AtMost bool `protobuf:"varint,12,opt,name=at_most,json=atMost,proto3" json:"at_most,omitempty"`
+	// When the load ends by plan, by the clock of who owns the run: a run worker that hears nothing ends it by itself.
+	EndAt         *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=end_at,json=endAt,proto3" json:"end_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1077,6 +1079,13 @@ func (x *RunState) GetAtMost() bool {
 		return x.AtMost
 	}
 	return false
+}
+
+func (x *RunState) GetEndAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndAt
+	}
+	return nil
 }
 
 type WorkerTarget struct {
@@ -1743,6 +1752,8 @@ type Status struct {
 	Sequence      int64                  `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	ClockOffsetNs int64                  `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
 	ClockErrorNs  int64                  `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
+	// Why the node accepts no work although it does not drain.
+	Refusal       string `protobuf:"bytes,10,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1838,6 +1849,13 @@ func (x *Status) GetClockErrorNs() int64 {
 		return x.ClockErrorNs
 	}
 	return 0
+}
+
+func (x *Status) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
 }
 
 type Resources struct {
@@ -5188,7 +5206,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1d\n" +
 	"\n" +
 	"event_json\x18\x02 \x01(\fR\teventJson\x12\x17\n" +
-	"\aat_most\x18\x03 \x01(\bR\x06atMost\"\x96\x04\n" +
+	"\aat_most\x18\x03 \x01(\bR\x06atMost\"\xc9\x04\n" +
 	"\bRunState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
@@ -5203,7 +5221,8 @@ const file_control_proto_rawDesc = "" +
 	"\x10drain_timeout_ns\x18\n" +
 	" \x01(\x03R\x0edrainTimeoutNs\x125\n" +
 	"\bstart_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\astartAt\x12\x17\n" +
-	"\aat_most\x18\f \x01(\bR\x06atMost\x1a^\n" +
+	"\aat_most\x18\f \x01(\bR\x06atMost\x121\n" +
+	"\x06end_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x05endAt\x1a^\n" +
 	"\fTargetsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x128\n" +
 	"\x05value\x18\x02 \x01(\v2\".loadstone.control.v1.WorkerTargetR\x05value:\x028\x01\"p\n" +
@@ -5255,7 +5274,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xcf\x02\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xe9\x02\n" +
 	"\x06Status\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05alive\x18\x02 \x01(\bR\x05alive\x12%\n" +
@@ -5265,7 +5284,9 @@ const file_control_proto_rawDesc = "" +
 	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1a\n" +
 	"\bsequence\x18\a \x01(\x03R\bsequence\x12&\n" +
 	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
-	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\"\xb4\x02\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12\x18\n" +
+	"\arefusal\x18\n" +
+	" \x01(\tR\arefusal\"\xb4\x02\n" +
 	"\tResources\x12\x17\n" +
 	"\acpu_pct\x18\x01 \x01(\x01R\x06cpuPct\x12\x1d\n" +
 	"\n" +
@@ -5688,78 +5709,79 @@ var file_control_proto_depIdxs = []int32{
 	59, // 26: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
 	8,  // 27: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
 	64, // 28: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
-	12, // 29: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
-	64, // 30: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
-	64, // 31: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
-	64, // 32: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
-	26, // 33: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
-	33, // 34: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
-	16, // 35: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
-	18, // 36: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	64, // 37: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
-	21, // 38: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
-	22, // 39: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
-	24, // 40: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
-	25, // 41: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	21, // 42: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
-	23, // 43: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	64, // 44: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	64, // 45: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
-	64, // 46: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
-	64, // 47: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
-	64, // 48: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
-	64, // 49: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	60, // 50: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	61, // 51: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	62, // 52: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	27, // 53: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	27, // 54: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	63, // 55: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	27, // 56: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	27, // 57: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	27, // 58: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	29, // 59: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	25, // 60: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	18, // 61: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	30, // 62: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	64, // 63: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	34, // 64: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	23, // 65: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	64, // 66: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	64, // 67: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	64, // 68: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	64, // 69: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	51, // 70: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
-	52, // 71: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
-	52, // 72: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
-	51, // 73: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
-	51, // 74: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
-	51, // 75: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
-	7,  // 76: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	28, // 77: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	28, // 78: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 79: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 80: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	45, // 81: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	41, // 82: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
-	53, // 83: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
-	55, // 84: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
-	57, // 85: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
-	47, // 86: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	49, // 87: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 88: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	46, // 89: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	42, // 90: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
-	54, // 91: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
-	56, // 92: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
-	58, // 93: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
-	48, // 94: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	50, // 95: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	88, // [88:96] is the sub-list for method output_type
-	80, // [80:88] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	64, // 29: loadstone.control.v1.RunState.end_at:type_name -> google.protobuf.Timestamp
+	12, // 30: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
+	64, // 31: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	64, // 32: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	64, // 33: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	26, // 34: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
+	33, // 35: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
+	16, // 36: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
+	18, // 37: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
+	64, // 38: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	21, // 39: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
+	22, // 40: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
+	24, // 41: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
+	25, // 42: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	21, // 43: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
+	23, // 44: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
+	64, // 45: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	64, // 46: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
+	64, // 47: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
+	64, // 48: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
+	64, // 49: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
+	64, // 50: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	60, // 51: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	61, // 52: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	62, // 53: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	27, // 54: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	27, // 55: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	63, // 56: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	27, // 57: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	27, // 58: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	27, // 59: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	29, // 60: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	25, // 61: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	18, // 62: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	30, // 63: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	64, // 64: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	34, // 65: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	23, // 66: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	64, // 67: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	64, // 68: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	64, // 69: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	64, // 70: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	51, // 71: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	52, // 72: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
+	52, // 73: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
+	51, // 74: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	51, // 75: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
+	51, // 76: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
+	7,  // 77: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	28, // 78: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	28, // 79: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 80: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 81: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	45, // 82: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	41, // 83: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
+	53, // 84: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
+	55, // 85: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
+	57, // 86: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
+	47, // 87: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	49, // 88: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 89: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	46, // 90: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	42, // 91: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
+	54, // 92: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
+	56, // 93: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
+	58, // 94: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
+	48, // 95: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	50, // 96: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	89, // [89:97] is the sub-list for method output_type
+	81, // [81:89] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }

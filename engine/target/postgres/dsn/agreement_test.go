@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -168,7 +169,8 @@ func FuzzReadersAgree(f *testing.F) {
 // disagreement compares a server's reading of a connection string with pgx's own.
 func disagreement(dsn string) (taken bool, err error) {
 	server := Reader{Strict: true}
-	got, refused := server.Config(dsn)
+	read, refused := server.Read(dsn)
+	got := read.ConnConfig
 	shown, _ := server.Redact(dsn)
 	if secret := secretOf(dsn); secret != "" && (strings.Contains(shown, secret) ||
 		refused != nil && strings.Contains(fmt.Sprintf("%+v %v", refused, refused), secret)) {
@@ -177,23 +179,23 @@ func disagreement(dsn string) (taken bool, err error) {
 	if refused != nil {
 		return false, nil //nolint:nilerr // a refusal agrees with everything
 	}
-	want, err := pgx.ParseConfig(dsn)
+	want, err := readByPgx(dsn)
 	if err != nil {
 		return true, fmt.Errorf("pgx refuses it: %w", err)
 	}
 	if got.User != want.User || got.Database != want.Database || got.Password != want.Password ||
-		fmt.Sprint(hostsOf(got)) != fmt.Sprint(hostsOf(want)) {
+		fmt.Sprint(hostsOf(got)) != fmt.Sprint(dialled(want)) {
 		return true, fmt.Errorf(
 			"%v %s %s, and to pgx %v %s %s",
 			hostsOf(got),
 			got.User,
 			got.Database,
-			hostsOf(want),
+			dialled(want),
 			want.User,
 			want.Database,
 		)
 	}
-	if c, err := pgx.ParseConfig(shown); shown != "***" && (err != nil || c.Host != want.Host || c.Port != want.Port ||
+	if c, err := readByPgx(shown); shown != "***" && (err != nil || c.Host != want.Host || c.Port != want.Port ||
 		c.User != want.User || c.Database != want.Database) {
 		return true, fmt.Errorf("it is shown as %q, which is another: %w", shown, errors.Join(err))
 	}
@@ -204,6 +206,28 @@ func hostsOf(c *pgx.ConnConfig) (all []string) {
 	for _, f := range append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port}}, c.Fallbacks...) {
 		if at := fmt.Sprintf("%s %d", f.Host, f.Port); len(all) == 0 || all[len(all)-1] != at {
 			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// readByPgx is pgx's own reading. Without a host, the addresses of hostaddr are the hosts to libpq, and to pgx a setting.
+func readByPgx(dsn string) (*pgx.ConnConfig, error) {
+	s, _ := readSettings(dsn)
+	if m := s.effective(); m["hostaddr"] != "" && m["host"] == "" {
+		m["host"] = m["hostaddr"]
+		dsn = writePairs(m)
+	}
+	return pgx.ParseConfig(dsn)
+}
+
+// dialled are the hosts of pgx's reading, with the addresses of hostaddr in their places. To pgx that is a setting of the
+// session.
+func dialled(c *pgx.ConnConfig) []string {
+	all := hostsOf(c)
+	for i, address := range strings.Split(c.RuntimeParams["hostaddr"], ",") {
+		if ip, err := netip.ParseAddr(address); err == nil && i < len(all) {
+			all[i] = ip.String() + all[i][strings.LastIndexByte(all[i], ' '):]
 		}
 	}
 	return all
@@ -280,8 +304,24 @@ func (m maker) secret() string {
 
 func (m maker) parameter(separator string) string {
 	key := m.one("sslmode", "host", "port", "user", "dbname", "database", "connect_timeout", "application_name", "options",
-		"target_session_attrs", "ssl", "hostaddr", "User", "x", m.word())
-	value := m.one("disable", "require", "prefer", "true", "1", "5432", "/tmp", "h2,h3", "any", m.word(), m.word())
+		"target_session_attrs", "ssl", "hostaddr", "hostaddr", "load_balance_hosts", "keepalives", "gssencmode", "User", "x",
+		m.word())
+	value := m.one(
+		"disable",
+		"require",
+		"prefer",
+		"true",
+		"1",
+		"5432",
+		"/tmp",
+		"h2,h3",
+		"any",
+		"10.0.0.7",
+		"fd00::7,10.0.0.8",
+		"random",
+		m.word(),
+		m.word(),
+	)
 	return key + separator + value
 }
 

@@ -1,6 +1,7 @@
 package dsn
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -26,7 +27,7 @@ var fileKeys = []string{"passfile", "service", "servicefile", "sslcert", "sslkey
 	"sslkeylogfile", "krb_server_keyfile"}
 
 // tlsKeys are the file keys that can be pasted.
-var tlsKeys = []string{"sslcert", "sslkey", "sslrootcert"}
+var tlsKeys = []string{"sslcert", "sslkey", "sslrootcert", "sslcrl"}
 
 // isSecret reports whether a parameter's value is never shown. Names that
 // Postgres does not know may be a mistake around a real password.
@@ -35,7 +36,7 @@ func isSecret(key string) bool {
 	if key == "passfile" {
 		return false
 	}
-	for _, part := range []string{"pass", "pwd", "secret", "token", "sslkey", "private"} {
+	for _, part := range []string{"pass", "pwd", "secret", "token", "sslkey", "private", "scram"} {
 		if strings.Contains(key, part) {
 			return true
 		}
@@ -162,15 +163,15 @@ func (r Reader) RestoreSecrets(shown, stored string) (string, error) {
 		joined[key] = secret
 	}
 	text := a.write(joined)
-	to, err := r.Config(text)
+	to, err := r.Read(text)
 	if err != nil {
 		return "", err
 	}
-	from, err := r.Config(stored)
-	if err != nil || !sameAddress(to, from) || to.Password != from.Password {
+	from, err := r.Read(stored)
+	if err != nil || !sameAddress(to.ConnConfig, from.ConnConfig) || to.Password != from.Password {
 		return "", target.ErrOtherAddress
 	}
-	for _, key := range slices.Concat(fileKeys, []string{"hostaddr", "options"}) {
+	for _, key := range slices.Concat(fileKeys, []string{"hostaddr", "options", "requirepeer"}) {
 		if joined[key] != saved[key] {
 			return "", target.ErrOtherAddress
 		}
@@ -196,38 +197,65 @@ var ErrNoAddress = &engine.Error{
 	Hint:    "Write it as postgres://user:password@host:5432/database.",
 }
 
-// Config returns what a connection string means.
+// Config returns what a connection string means, for one connect.
 func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
+	c, err := r.Read(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return c.Next(), nil
+}
+
+// Read returns what a connection string means.
+func (r Reader) Read(dsn string) (Config, error) {
 	s, err := readSettings(dsn)
 	if err != nil {
-		return nil, explainDSN(err)
+		return Config{}, explainDSN(err)
 	}
 	m := s.effective()
 	if r.Strict {
 		if err := checkSettings(m); err != nil {
-			return nil, err
+			return Config{}, err
 		}
 	}
+	if err := checkValues(m); err != nil {
+		return Config{}, err
+	}
+	changed := r.complete(m)
 	certificates, err := takeInlinePEM(m)
 	if err != nil {
-		return nil, err
+		return Config{}, err
+	}
+	if certificates == nil || certificates.own == nil {
+		own, err := r.takeKeyFile(m)
+		if err != nil {
+			return Config{}, err
+		}
+		certificates = certificates.with(own)
 	}
 	var config *pgx.ConnConfig
 	switch {
 	case r.Strict:
 		config, err = r.parseAlone(m)
-	case certificates != nil:
+	case certificates != nil || changed:
 		config, err = pgx.ParseConfig(s.write(m))
 	default:
 		config, err = pgx.ParseConfig(dsn)
 	}
 	if err != nil {
-		return nil, explainDSN(err)
+		return Config{}, explainDSN(err)
 	}
 	certificates.apply(config)
+	more, err := r.takeExtras(config.RuntimeParams)
+	if err != nil {
+		return Config{}, err
+	}
+	if err := more.apply(config); err != nil {
+		return Config{}, err
+	}
 	if r.Egress != nil {
 		if err := r.checkSockets(config); err != nil {
-			return nil, err
+			return Config{}, err
 		}
 		r.dialWithPolicy(config)
 	}
@@ -235,9 +263,12 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 		r.refuseOwn(config)
 	}
 	if r.Strict {
-		return config, r.check(config)
+		if err := r.check(config); err != nil {
+			return Config{}, err
+		}
 	}
-	return config, nil
+	more.dial(config)
+	return Config{config, more.balanced}, nil
 }
 
 // defaults are the parameters that pgx would take from the environment and from
@@ -289,7 +320,7 @@ type certificates struct {
 
 // takeInlinePEM removes pasted certificates from the parameters, and reads them.
 func takeInlinePEM(m map[string]string) (*certificates, error) {
-	if !slices.ContainsFunc(tlsKeys, func(key string) bool { return isInlinePEM(m[key]) }) {
+	if !slices.ContainsFunc(tlsKeys, func(key string) bool { return key != "sslcrl" && isInlinePEM(m[key]) }) {
 		return nil, nil
 	}
 	refuse := func(key, format string, args ...any) error {
@@ -324,12 +355,14 @@ func takeInlinePEM(m map[string]string) (*certificates, error) {
 				Message: fmt.Sprintf("The parameter %s cannot be used: %s belongs to it, and is not there.", given, missing),
 				Hint:    fmt.Sprintf("Paste %s too, as PEM text; sslcert and sslkey come both or neither.", missing)}
 		}
-		if strings.Contains(m["sslkey"], "ENCRYPTED") {
-			return nil, refuse("sslkey", "it is encrypted; paste it without its passphrase, it is kept encrypted here")
-		}
-		pair, err := tls.X509KeyPair([]byte(m["sslcert"]), []byte(m["sslkey"]))
+		plain, err := decryptKey(m["sslkey"], m["sslpassword"])
 		if err != nil {
-			key, what := pairProblem(m["sslcert"], m["sslkey"], err)
+			return nil, invalid("sslkey", "cannot be used: "+err.Error(),
+				"Give the passphrase of the key as sslpassword; both are kept encrypted here, and not shown again.")
+		}
+		pair, err := tls.X509KeyPair([]byte(m["sslcert"]), []byte(plain))
+		if err != nil {
+			key, what := pairProblem(m["sslcert"], plain, err)
 			if what == otherKey {
 				return nil, &engine.Error{Code: engine.CodeTarget,
 					Message: fmt.Sprintf("The parameter %s cannot be used: %s.", key, what),
@@ -372,6 +405,15 @@ func pairProblem(cert, key string, err error) (parameter, what string) {
 	return "sslkey", "it is damaged, or of a kind that is not known"
 }
 
+// with adds a certificate of one's own to what a connection string holds.
+func (c *certificates) with(more *certificates) *certificates {
+	if c == nil || more == nil {
+		return cmp.Or(c, more)
+	}
+	c.own = more.own
+	return c
+}
+
 // apply puts pasted certificates into every TLS configuration. pgx verifies
 // through the pointer that it made, so they are changed in place.
 func (c *certificates) apply(config *pgx.ConnConfig) {
@@ -404,7 +446,6 @@ func sameAddress(a, b *pgx.ConnConfig) bool {
 	return a.User == b.User && a.SSLNegotiation == b.SSLNegotiation && a.SSLCertMode == b.SSLCertMode &&
 		a.ChannelBinding == b.ChannelBinding &&
 		a.RequireAuth == b.RequireAuth && a.KerberosSrvName == b.KerberosSrvName && a.KerberosSpn == b.KerberosSpn &&
-		a.RuntimeParams["hostaddr"] == b.RuntimeParams["hostaddr"] &&
 		slices.EqualFunc(hosts(a), hosts(b), func(x, y *pgconn.FallbackConfig) bool {
 			return x.Host == y.Host && x.Port == y.Port && sameTLS(x.TLSConfig, y.TLSConfig)
 		})
@@ -417,7 +458,7 @@ func sameTLS(a, b *tls.Config) bool {
 	roots := a.RootCAs == nil && b.RootCAs == nil || a.RootCAs != nil && b.RootCAs != nil && a.RootCAs.Equal(b.RootCAs)
 	return roots && a.InsecureSkipVerify == b.InsecureSkipVerify && a.ServerName == b.ServerName &&
 		slices.Equal(a.NextProtos, b.NextProtos) &&
-		(a.VerifyPeerCertificate == nil) == (b.VerifyPeerCertificate == nil) && a.MinVersion == b.MinVersion &&
+		(a.VerifyPeerCertificate == nil) == (b.VerifyPeerCertificate == nil) && a.MinVersion == b.MinVersion && a.MaxVersion == b.MaxVersion &&
 		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
 			return slices.EqualFunc(x.Certificate, y.Certificate, slices.Equal)
 		})

@@ -1,10 +1,13 @@
 package dsn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,18 +39,41 @@ func explainDSN(err error) error {
 		if errors.As(err, &address) {
 			text = address.Err.Error()
 		}
-		switch {
-		case strings.Contains(text, "port"):
-			reason = "its port is not a number between 1 and 65535"
-		case strings.Contains(text, "sslmode"):
-			reason = "its sslmode is none of disable, allow, prefer, require, verify-ca, verify-full"
-		case strings.Contains(text, "service"):
-			reason = "its service is not in the service file"
-		}
+		reason = cmp.Or(reasonOf(text), reason)
 	}
 	return &engine.Error{Code: engine.CodeTarget, Message: "The connection string cannot be used: " + reason + ".",
 		Hint: "Write it as postgres://user:password@host:5432/database?sslmode=prefer; encode special characters of the " +
 			"password as %XX."}
+}
+
+// reasons are what pgx says of a connection string, and what that means.
+var reasons = []struct{ text, words string }{
+	{"could not match", "it has another number of ports than of hosts"},
+	{"invalid connect_timeout", "its connect_timeout is no number of seconds"},
+	{
+		"invalid require_auth",
+		"its require_auth is no list of password, md5, gss, sspi, scram-sha-256, oauth, none, each or " +
+			"none with a ! before it",
+	},
+	{"min_protocol_version cannot be greater", "its min_protocol_version is above its max_protocol_version"},
+	{"port", "its port is not a number between 1 and 65535"},
+	{"service", "its service is not in the service file"},
+}
+
+// reasonOf says in words why pgx refuses a connection string; "" for what is not known. The parameters that have a few
+// values are checked before; here they come from the environment or a service file.
+func reasonOf(text string) string {
+	for _, key := range slices.Sorted(maps.Keys(choices)) {
+		if strings.Contains(text, key) && !strings.Contains(text, "cannot be greater") {
+			return "its " + key + " is none of " + strings.Join(choices[key], ", ")
+		}
+	}
+	for _, r := range reasons {
+		if strings.Contains(text, r.text) {
+			return r.words
+		}
+	}
+	return ""
 }
 
 // tlsFiles says in words why a certificate or key cannot be used; "" for other errors.

@@ -168,11 +168,8 @@ func readPairs(dsn string) (list []setting, err error) {
 // isParameter reports a name that parameters have: what follows an equals sign and a space is rather the next one than
 // a value. A password may hold other equals signs, and end with some.
 func isParameter(name string) bool {
-	name = canonicalKey(strings.ToLower(name))
-	_, known := defaults[name]
-	return known || isSecret(name) || slices.Contains(fileKeys, name) ||
-		slices.Contains([]string{"user", "hostaddr", "ssl", "search_path", "client_encoding", "replication",
-			"fallback_application_name", "gssencmode", "krbsrvname", "keepalives", "load_balance_hosts"}, name)
+	name = strings.ToLower(name)
+	return isSecret(name) || slices.Contains(Parameters, name) || name == "database" || name == "search_path"
 }
 
 // readURL reads a URL whose scheme ends at begin.

@@ -50,9 +50,6 @@ func checkSettings(m map[string]string) error {
 				strings.ToLower(name), spaces)), "Leave replication and session_authorization out, and connect as the user itself.")
 		}
 	}
-	if m["hostaddr"] != "" {
-		return refused("The parameter hostaddr is not allowed in a connection of this server.", "Write the address as host.")
-	}
 	return nil
 }
 

@@ -27,6 +27,10 @@ type Answer struct {
 	// it is longer than maxKept and long is set. Its memory is reused by the next answer.
 	KeepRow bool
 	Long    bool
+	// Reply is to be sent before the rest of the answer comes; nil for nothing. Who sends it takes it away.
+	Reply []byte
+	// CopyRefused: the statement was a COPY FROM STDIN, which was told that there are no rows.
+	CopyRefused bool
 
 	// The message that is being read.
 	kind  byte
@@ -44,7 +48,7 @@ type Answer struct {
 // Reset makes the answer ready for the next round trip. A message that has
 // begun to arrive after ReadyForQuery is carried over.
 func (a *Answer) Reset() {
-	a.Rows, a.Err, a.Done, a.RolledBack = 0, nil, false, false
+	a.Rows, a.Err, a.Done, a.RolledBack, a.CopyRefused = 0, nil, false, false, false
 	if a.KeepRow {
 		a.KeepRow, a.Long, a.Row = false, false, nil
 	}
@@ -130,7 +134,7 @@ func (a *Answer) needsBody(kind byte) bool {
 
 func known(kind byte) bool {
 	switch kind {
-	case 'D', 'C', '2', 'Z', 'E', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's':
+	case 'D', 'C', '2', 'Z', 'E', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's', 'd', 'c', 'G', 'H':
 		return true
 	}
 	return false
@@ -174,10 +178,12 @@ func (a *Answer) message(kind byte, body []byte) {
 		if e := parseError(body); a.Err == nil || Fatal(e) {
 			a.Err = e
 		}
-	case '2', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's':
+	case 'G': // CopyInResponse
+		a.Reply, a.CopyRefused = copyFailAndSync, true
+	case '2', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's', 'd', 'c', 'H':
 		// BindComplete, NoticeResponse, ParameterStatus, NotificationResponse,
 		// EmptyQueryResponse, RowDescription, NoData, ParseComplete,
-		// CloseComplete, ParameterDescription, PortalSuspended: nothing to keep.
+		// CloseComplete, ParameterDescription, PortalSuspended, CopyData, CopyDone, CopyOutResponse: nothing to keep.
 	default:
 		a.fail(fmt.Sprintf("unexpected message %q", kind))
 	}

@@ -29,6 +29,12 @@ func (w *streamLink) RoundTrip(request []byte, a *Answer) error {
 		if err != nil && !a.Done && a.Broken == nil {
 			return err
 		}
+		if reply := a.Reply; reply != nil {
+			a.Reply = nil
+			if _, err := w.conn.Write(reply); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -76,6 +76,12 @@ func (w *RawLink) advance(fd uintptr) bool {
 		if w.a.Done || w.a.Broken != nil {
 			return true
 		}
+		if w.a.Reply != nil {
+			w.request, w.a.Reply = w.a.Reply, nil
+			if !w.write(int(fd)) {
+				return true
+			}
+		}
 		// A short read does not mean "wait": a server that says farewell and hangs
 		// up makes one edge for both, and the end is only found by reading on.
 	}

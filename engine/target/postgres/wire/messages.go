@@ -36,6 +36,13 @@ func ParseMessage(name, sql string, types []uint32) []byte {
 // ExecuteAndSync runs the unnamed portal for all rows and ends the round trip.
 var ExecuteAndSync = []byte{'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4}
 
+// copyFailAndSync ends a COPY FROM STDIN. The Sync of the request was read, and ignored, as one of its rows' messages.
+var copyFailAndSync = func() []byte {
+	const why = "a statement of a run sends no rows"
+	m := binary.BigEndian.AppendUint32([]byte{'f'}, uint32(len(why)+5))
+	return append(append(append(m, why...), 0), 'S', 0, 0, 0, 4)
+}()
+
 // CloseStatement is a Close message; there need not be such a statement.
 func CloseStatement(name string) []byte {
 	m := []byte{'C', 0, 0, 0, byte(min(len(name)+6, math.MaxUint8)), 'S'}

@@ -1,0 +1,159 @@
+package results
+
+import (
+	"context"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// TestARateCountsWhatEndedInTheWindow: whatever was due when, the rates of the run, its kinds, its statements and its
+// seconds are those of what ended in the measurement; the latencies are those of what was due in it.
+func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
+	base := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(base, "results")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		f, err := Open(dir)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		const seconds = 4
+		from, to := testBase+2e9, testBase+2e9+seconds*1e9
+		var recs []engine.Execution
+		var ended, carried, late int64
+		perSecond, byKind, hasKind := map[int64]int64{}, map[engine.Kind]int64{}, map[engine.Kind]bool{}
+		for i := range rapid.IntRange(1, 60).Draw(rt, "executions") {
+			due := testBase + rapid.Int64Range(0, 6000).Draw(rt, "due")*1e6
+			r := engine.Execution{DueAt: due, StartedAt: due, Seq: uint32(i), Rows: 1, Success: true, Warmup: due < from,
+				Elapsed: rapid.Int64Range(1, 5000).Draw(rt, "ms") * 1e6,
+				Kind:    rapid.SampledFrom([]engine.Kind{engine.KindPointLookup, engine.KindUpdate}).Draw(rt, "kind")}
+			if due >= to {
+				continue
+			}
+			recs = append(recs, r)
+			hasKind[r.Kind] = hasKind[r.Kind] || !r.Warmup
+			switch end := due + r.Elapsed; {
+			case end > to:
+				if !r.Warmup {
+					late++
+				}
+			case !r.Warmup || end > from:
+				ended++
+				byKind[r.Kind]++
+				perSecond[min((end-from)/1e9, seconds-1)]++
+				if r.Warmup {
+					carried++
+				}
+			}
+		}
+		if len(recs) == 0 {
+			return
+		}
+		put(t, f, "worker-0", recs)
+		w := engine.Window{From: time.Unix(0, from), To: time.Unix(0, to)}
+		fig, err := f.FiguresIn(context.Background(), "run", "", w)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if fig.QPS != float64(ended)/seconds || fig.CarriedOver != carried || fig.FinishedLate != late {
+			rt.Fatalf("%v/s, %d carried over, %d late: %d ended, %d and %d", fig.QPS, fig.CarriedOver, fig.FinishedLate, ended,
+				carried, late)
+		}
+		for k, n := range byKind {
+			if hasKind[k] && fig.ByKind[k].QPS != float64(n)/seconds {
+				rt.Fatalf("%s: %v/s, %d ended", k, fig.ByKind[k].QPS, n)
+			}
+		}
+		in, err := f.SecondsIn(context.Background(), "run", w)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i, s := range in {
+			if s.Operations != perSecond[int64(i)] {
+				rt.Fatalf("second %d has %d operations of %d", i, s.Operations, perSecond[int64(i)])
+			}
+		}
+	})
+}
+
+// TestABacklogOfTheWarmUpIsInTheThroughput: an open loop of 100/s on a target that does 80/s ends what was due in the
+// warm-up first.
+func TestABacklogOfTheWarmUpIsInTheThroughput(t *testing.T) {
+	var recs []engine.Execution
+	from, to := after(10_000), after(20_000)
+	for i := range int64(2000) {
+		due, ends := testBase+i*10e6, testBase+(i+1)*12_500_000
+		recs = append(recs, engine.Execution{DueAt: due, StartedAt: due, Elapsed: ends - due, Seq: uint32(i), Success: true,
+			Warmup: due < from.UnixNano()})
+	}
+	f := open(t)
+	put(t, f, "worker-0", recs)
+	fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: from, To: to})
+	if err != nil || math.Abs(fig.QPS-80) > 0.2 || fig.CarriedOver != 200 ||
+		fig.ByKind[engine.KindPointLookup].QPS != fig.QPS {
+		t.Errorf("%v/s, %d carried over: %v", fig.QPS, fig.CarriedOver, err)
+	}
+	if fig.Operations != 1000 || fig.Accounting.Warmup != 1000 {
+		t.Errorf("%d operations, %d of the warm-up", fig.Operations, fig.Accounting.Warmup)
+	}
+	// A workload that ended by itself, and whose end only the record knows.
+	own, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: from})
+	if err != nil || math.Abs(own.QPS-80) > 0.2 || own.CarriedOver != 200 || !own.MeasuredFrom.Equal(from) {
+		t.Errorf("by itself: %v/s, %d carried over, from %v: %v", own.QPS, own.CarriedOver, own.MeasuredFrom, err)
+	}
+}
+
+// TestATableThatGoesAwayNearTheEndIsSeen: whatever instant it goes at, and however long the measurement took.
+func TestATableThatGoesAwayNearTheEndIsSeen(t *testing.T) {
+	ends := func(w engine.Window, perSecond int, fails func(at time.Duration) bool) *endTimes {
+		e := newEndTimes(&window{from: w.From.UnixNano(), to: w.To.UnixNano()})
+		gap := time.Second / time.Duration(perSecond)
+		for at := gap; at <= w.To.Sub(w.From); at += gap {
+			e.addOutcome(w.From.Add(at).UnixNano(), !fails(at))
+		}
+		return e
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		length := time.Duration(rapid.IntRange(5_000, 120_000).Draw(rt, "length")) * time.Millisecond
+		gone := time.Duration(rapid.IntRange(1_000, 4_000).Draw(rt, "gone")) * time.Millisecond
+		rate := rapid.SampledFrom([]int{50, 100, 1000}).Draw(rt, "rate")
+		w := engine.Window{From: after(0), To: after(0).Add(length)}
+		found := ends(w, rate, func(at time.Duration) bool { return at > length-gone }).failing()
+		if len(found) != 1 || !found[0].ToTheEnd || math.Abs(found[0].Seconds-gone.Seconds()) > 0.5 {
+			rt.Fatalf("gone for the last %v of %v: %+v", gone, length, found)
+		}
+	})
+	for name, c := range map[string]struct {
+		rate     int
+		from, to float64 // of 20 s
+		times    int
+		toTheEnd bool
+	}{
+		"few operations":         {1, 16, 20, 1, true},
+		"a moment in between":    {100, 8, 10, 0, false},
+		"back again":             {100, 8, 14, 1, false},
+		"few, and back again":    {1, 8, 14, 0, false},
+		"half a second":          {100, 19.5, 20, 0, false},
+		"a healthy one":          {100, 20, 20, 0, false},
+		"from the first instant": {100, 0, 20, 1, true},
+	} {
+		e := ends(engine.Window{From: after(0), To: after(20_000)}, c.rate, func(at time.Duration) bool {
+			return at.Seconds() > c.from && at.Seconds() <= c.to
+		})
+		found := e.failing()
+		if len(found) != c.times || c.times > 0 && found[0].ToTheEnd != c.toTheEnd {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	if newEndTimes(&window{from: math.MinInt64, to: math.MaxInt64}).failing() != nil {
+		t.Error("what is not known is said")
+	}
+}
