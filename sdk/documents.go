@@ -165,7 +165,7 @@ type Constraint struct {
 	Columns    []string
 	// Equal are the columns of an exclusion that are compared with =: a new value in one of them never collides.
 	Equal []string
-	// References is the other table of a foreign key; of Referenced, which refuses DELETE, the table that refers to this one.
+	// References is the other table of a foreign key; of Referenced, the table that refers to this one.
 	References string
 	// Self: a foreign key refers to its own table.
 	Self bool

@@ -131,6 +131,19 @@ func TestWritesAreTriedAndUndone(t *testing.T) {
 	}
 }
 
+// TestThePreflightTriesTablesOfAnyKey: it needs no more of the keys than it has looked at.
+func TestThePreflightTriesTablesOfAnyKey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(`CREATE TABLE tokens (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), v text)`,
+		`INSERT INTO tokens (v) SELECT 'x' FROM generate_series(1, 2000)`)
+	sc := b.asking("mix", "tokens", `{"weights":{"INSERT":1,"UPDATE":1,"DELETE":1}}`, nil)
+	sc.Target.AllowWrites = true
+	if f := b.look(sc); !f.OK || !strings.Contains(fmt.Sprint(f.Checks), "insert, update and delete") {
+		t.Errorf("%+v", f.Checks)
+	}
+}
+
 // TestLongText: values have up to a million characters, and what is too much for an operation is refused.
 func TestLongText(t *testing.T) {
 	t.Parallel()

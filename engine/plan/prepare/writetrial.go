@@ -39,8 +39,8 @@ type drawnOp struct {
 	op    plugin.Op
 }
 
-// tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions that
-// are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
+// tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions
+// that are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
 func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, error) {
 	if p.settle == "" || p.sc.Workload.Feed != nil {
 		return nil, nil

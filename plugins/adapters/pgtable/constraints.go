@@ -22,8 +22,10 @@ func boundQuery(oid string) sdk.Query {
 	return sdk.Query{
 		ID: "bound",
 		SQL: `SELECT c.contype::text, c.conname::text, coalesce(array_to_string(c.conkey, ' '), ''),
- (c.confrelid = c.conrelid)::text, coalesce((SELECT r.relname::text FROM pg_catalog.pg_class r WHERE r.oid = c.confrelid), ''),
- coalesce((SELECT string_agg(o.oprname::text, ' ' ORDER BY x.n) FROM unnest(c.conexclop) WITH ORDINALITY AS x(op, n) JOIN pg_catalog.pg_operator o ON o.oid = x.op), '')
+ (c.confrelid = c.conrelid)::text,
+ coalesce((SELECT r.relname::text FROM pg_catalog.pg_class r WHERE r.oid = c.confrelid), ''),
+ coalesce((SELECT string_agg(o.oprname::text, ' ' ORDER BY x.n) FROM unnest(c.conexclop) WITH ORDINALITY AS x(op, n)
+  JOIN pg_catalog.pg_operator o ON o.oid = x.op), '')
 FROM pg_catalog.pg_constraint c WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c','x') ORDER BY c.conname`,
 	}
 }
@@ -33,7 +35,8 @@ func uniqueQuery(oid string) sdk.Query {
 	return sdk.Query{
 		ID: "unique",
 		SQL: `SELECT c.relname::text, i.indnkeyatts::text, i.indkey::text, (i.indpred IS NOT NULL)::text,
- (i.indexprs IS NOT NULL)::text, coalesce(pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct', 'false'), pg_catalog.pg_get_indexdef(i.indexrelid)
+ (i.indexprs IS NOT NULL)::text, coalesce(pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct', 'false'),
+ pg_catalog.pg_get_indexdef(i.indexrelid)
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = ` + oid + `::oid AND i.indisunique AND i.indisvalid ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid`,
 	}
@@ -61,7 +64,8 @@ WHERE p.partrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree(coalesce(
 func referencesQuery(oid string) sdk.Query {
 	return sdk.Query{ID: "references",
 		SQL: `WITH RECURSIVE base(oid) AS (SELECT ` + oid + `::oid UNION
- SELECT c.conrelid FROM pg_catalog.pg_constraint c JOIN base b ON c.confrelid = b.oid WHERE c.contype = 'f' AND c.confdeltype = 'c')
+ SELECT c.conrelid FROM pg_catalog.pg_constraint c JOIN base b ON c.confrelid = b.oid
+  WHERE c.contype = 'f' AND c.confdeltype = 'c')
 SELECT c.conname::text, n.nspname::text, r.relname::text, (c.conrelid = ` + oid + `::oid)::text, array_to_string(c.conkey, ' '),
  (r.relkind <> 'r' OR pg_catalog.pg_relation_size(r.oid) > 0)::text
 FROM pg_catalog.pg_constraint c JOIN base b ON c.confrelid = b.oid JOIN pg_catalog.pg_class r ON r.oid = c.conrelid

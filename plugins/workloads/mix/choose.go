@@ -235,13 +235,15 @@ func (in *insertion) avoidDeleted() (why, cure string) {
 		}
 		if !left {
 			return "the foreign key " + quote(c.Name) + " on (" + strings.Join(c.Columns, ", ") +
-				") refers to rows of the table itself, which the run's DELETEs take away", "Set workload.params.weights.DELETE to 0."
+					") refers to rows of the table itself, which the run's DELETEs take away",
+				"Set workload.params.weights.DELETE to 0."
 		}
 	}
 	return "", ""
 }
 
-// complete adds columns with defaults that a constraint ties to columns which are named: their values come from one row.
+// complete adds columns with defaults that a constraint ties to columns which are named: their values come from the
+// same row.
 func (in *insertion) complete() {
 	if in.byHand {
 		return
@@ -322,7 +324,8 @@ func (in *insertion) carrierRank(c *sdk.Column) int {
 	if m.values.maker == makeNothing || m.room >= 0 && m.room < fewKeys && !in.table.IsKey(c.Name) {
 		return 0
 	}
-	rank := map[maker]int{makeUUID: 9, makeInt: 6, makeText: 5, makeBytes: 5, makeTimestamp: 4, makeNumeric: 4, makeJSON: 3,
+	rank := map[maker]int{makeUUID: 9, makeInt: 6, makeText: 5, makeBytes: 5, makeTimestamp: 4, makeNumeric: 4,
+		makeJSON: 3,
 		makeInet: 3, makeFloat: 3, makeDate: 2, makeInterval: 2}[m.values.maker]
 	if m.values.maker == makeInt && intMax(*c) > 1<<32 {
 		rank = 8
@@ -450,8 +453,8 @@ func (ch *chooser) updateColumns() (list []filled, why, cure string) {
 		list = ch.freshUpdate()
 	}
 	if list == nil {
-		return nil, "it has no column outside its key whose values can be made, or taken from other rows, without breaking a " +
-			"constraint", "Name the columns with workload.params.update_columns."
+		return nil, "it has no column outside its key whose values can be made, or taken from other rows, without " +
+			"breaking a constraint", "Name the columns with workload.params.update_columns."
 	}
 	return list, "", ""
 }
