@@ -98,8 +98,7 @@ func Row(sql string) (from, to int) {
 		case t.Kind == Word && depth == 0 && t.Upper() == "VALUES":
 			values = true
 		case to > 0 && t.Kind == Word:
-			values = false // what follows is ON CONFLICT or RETURNING
-			return from, to
+			return from, to // what follows is ON CONFLICT or RETURNING
 		}
 	}
 }
@@ -285,8 +284,8 @@ func (p *parser) finish() (*Statement, error) {
 		return nil, p.lexer.fail(p.firstAt, s.Verb+" is not written here: list the statements under transaction")
 	default:
 		return nil, p.lexer.fail(p.firstAt, "a statement that begins with "+s.Verb+
-			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE and COPY … TO STDOUT can, and WITH before "+
-			"the first; in a transaction savepoints, cursors, LOCK and SET LOCAL too")
+			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE and COPY … TO STDOUT can, "+
+			"and WITH before the first; in a transaction savepoints, cursors, LOCK and SET LOCAL too")
 	}
 	s.Writes = s.Writes || writes
 	s.texts = append(s.texts, p.sql[p.from:p.end])

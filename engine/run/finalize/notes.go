@@ -90,8 +90,8 @@ const (
 )
 
 // usualCure is said of a statement whose workload says nothing itself.
-const usualCure = "what it asks for is not in the table: load it anew (target.prepare.if_exists: recreate), or give the " +
-	"statement the kind GENERIC_SQL, if it need not find rows"
+const usualCure = "what it asks for is not in the table: load it anew (target.prepare.if_exists: recreate), or give " +
+	"the statement the kind GENERIC_SQL, if it need not find rows"
 
 // addMisses doubts the figures where statements that look for rows found none, alone or inside of transactions.
 func addMisses(v *live.Validity, f *engine.Figures, plan *engine.Plan, from, to time.Time) {

@@ -84,17 +84,8 @@ func (p *parsed) readGroup(doc *jsondoc.Value, path string, ids map[string]bool)
 		if err != nil {
 			return g, err
 		}
-		if s.text.InTransaction {
-			return g, errors.New(
-				path + ".sql (" + s.id + "): " + s.text.Verb + " has a meaning inside of a transaction alone: " +
-					"list it under transaction",
-			)
-		}
-		for _, b := range s.binds {
-			if b.ref != "" {
-				return g, errors.New(b.path + " (:" + b.name + "): a ref belongs to a statement of a transaction, and " + s.id +
-					" is in none")
-			}
+		if err := s.standsAlone(); err != nil {
+			return g, err
 		}
 		p.statements = append(p.statements, s)
 		g.last = len(p.statements)
@@ -141,6 +132,21 @@ func (p *parsed) readGroup(doc *jsondoc.Value, path string, ids map[string]bool)
 	g.last, g.shared = len(p.statements), shared
 	p.statements[g.first].transaction = id
 	return g, nil
+}
+
+// standsAlone refuses what belongs into a transaction.
+func (s *statement) standsAlone() error {
+	if s.text.InTransaction {
+		return errors.New(s.path + ".sql (" + s.id + "): " + s.text.Verb + " has a meaning inside of a transaction alone: " +
+			"list it under transaction")
+	}
+	for _, b := range s.binds {
+		if b.ref != "" {
+			return errors.New(b.path + " (:" + b.name + "): a ref belongs to a statement of a transaction, and " + s.id +
+				" is in none")
+		}
+	}
+	return nil
 }
 
 func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]bool, shared []*bind) (statement, error) {
