@@ -6240,6 +6240,7 @@ export interface components {
             /** Format: double */
             slower_probability: number | null;
             stand_in: components["schemas"]["StandIn"];
+            unlike: components["schemas"]["Unlike"][] | null;
             /** @enum {string} */
             verdict: "better" | "worse" | "same" | "unclear";
         };
@@ -7785,11 +7786,15 @@ export interface components {
             /** Format: double */
             b: number | null;
             /** Format: double */
+            detectable: number | null;
+            /** Format: double */
             difference: number | null;
             /** Format: double */
             high: number | null;
             /** Format: double */
             low: number | null;
+            /** Format: int64 */
+            more_runs: number | null;
             name: string;
             reason: string;
             unit: string;
@@ -9461,6 +9466,13 @@ export interface components {
             /** Format: double */
             queued_repair_ms: number;
         };
+        Setup: {
+            load: string;
+            tables: {
+                [key: string]: number;
+            } | null;
+            workload: string;
+        };
         Share: {
             /** Format: date-time */
             created_at: string | null;
@@ -9888,6 +9900,7 @@ export interface components {
             run_id: string;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
             service_ms: components["schemas"]["LatencyMs"] | null;
+            setup: components["schemas"]["Setup"] | null;
             simulated: boolean;
             slowest: components["schemas"]["SlowExecution"][] | null;
             stalls?: components["schemas"]["Stall"][] | null;
@@ -10170,6 +10183,12 @@ export interface components {
             template_id?: string;
             /** @description … or by its name, */
             template_name?: string;
+        };
+        Unlike: {
+            a: string;
+            b: string;
+            judged: boolean;
+            what: string;
         };
         UsedByRun: {
             /** Format: date-time */
@@ -10721,6 +10740,7 @@ export type Series = components['schemas']['Series'];
 export type ServerFigures = components['schemas']['ServerFigures'];
 export type ServerInfo = components['schemas']['ServerInfo'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type Setup = components['schemas']['Setup'];
 export type Share = components['schemas']['Share'];
 export type ShareInputBody = components['schemas']['ShareInputBody'];
 export type ShareList = components['schemas']['ShareList'];
@@ -10779,6 +10799,7 @@ export type TrialFault = components['schemas']['TrialFault'];
 export type TrialParameter = components['schemas']['TrialParameter'];
 export type TrialProblem = components['schemas']['TrialProblem'];
 export type TryInputBody = components['schemas']['TryInputBody'];
+export type Unlike = components['schemas']['Unlike'];
 export type UsedByRun = components['schemas']['UsedByRun'];
 export type UsedByTemplate = components['schemas']['UsedByTemplate'];
 export type User = components['schemas']['User'];
