@@ -489,6 +489,8 @@ type Summary struct {
 	Passed      bool              `json:"passed"`
 	Plugins     []PluginRef       `json:"plugins"`
 	Environment Environment       `json:"environment"`
+	// Setup is what was run, for comparisons; null in files of older versions.
+	Setup *Setup `json:"setup"`
 	// Simulated and Emulated are those of Environment.
 	Simulated bool `json:"simulated"`
 	Emulated  bool `json:"emulated"`

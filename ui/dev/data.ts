@@ -373,6 +373,7 @@ export function finish(
   const summary: Summary = {
     verdict: passed ? 'PASSED' : 'FAILED',
     find_max: null,
+    setup: null,
     simulated: false,
     emulated: false,
     cost: null,

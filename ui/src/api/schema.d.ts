@@ -6247,6 +6247,7 @@ export interface components {
             /** Format: double */
             slower_probability: number | null;
             stand_in: components["schemas"]["StandIn"];
+            unlike: components["schemas"]["Unlike"][] | null;
             /** @enum {string} */
             verdict: "better" | "worse" | "same" | "unclear";
         };
@@ -7842,11 +7843,15 @@ export interface components {
             /** Format: double */
             b: number | null;
             /** Format: double */
+            detectable: number | null;
+            /** Format: double */
             difference: number | null;
             /** Format: double */
             high: number | null;
             /** Format: double */
             low: number | null;
+            /** Format: int64 */
+            more_runs: number | null;
             name: string;
             reason: string;
             unit: string;
@@ -9535,6 +9540,13 @@ export interface components {
             /** Format: double */
             queued_repair_ms: number;
         };
+        Setup: {
+            load: string;
+            tables: {
+                [key: string]: number;
+            } | null;
+            workload: string;
+        };
         Share: {
             /** Format: date-time */
             created_at: string | null;
@@ -9972,6 +9984,7 @@ export interface components {
             run_id: string;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
             service_ms: components["schemas"]["LatencyMs"] | null;
+            setup: components["schemas"]["Setup"] | null;
             simulated: boolean;
             slowest: components["schemas"]["SlowExecution"][] | null;
             stalls?: components["schemas"]["Stall"][] | null;
@@ -10259,6 +10272,12 @@ export interface components {
             template_id?: string;
             /** @description … or by its name, */
             template_name?: string;
+        };
+        Unlike: {
+            a: string;
+            b: string;
+            judged: boolean;
+            what: string;
         };
         UsedByRun: {
             /** Format: date-time */
@@ -10814,6 +10833,7 @@ export type Series = components['schemas']['Series'];
 export type ServerFigures = components['schemas']['ServerFigures'];
 export type ServerInfo = components['schemas']['ServerInfo'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type Setup = components['schemas']['Setup'];
 export type Share = components['schemas']['Share'];
 export type ShareInputBody = components['schemas']['ShareInputBody'];
 export type ShareList = components['schemas']['ShareList'];
@@ -10872,6 +10892,7 @@ export type TrialFault = components['schemas']['TrialFault'];
 export type TrialParameter = components['schemas']['TrialParameter'];
 export type TrialProblem = components['schemas']['TrialProblem'];
 export type TryInputBody = components['schemas']['TryInputBody'];
+export type Unlike = components['schemas']['Unlike'];
 export type UsedByRun = components['schemas']['UsedByRun'];
 export type UsedByTemplate = components['schemas']['UsedByTemplate'];
 export type User = components['schemas']['User'];
