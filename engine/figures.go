@@ -41,7 +41,7 @@ type Stall struct {
 	MissedOperations int64 `json:"missed_operations"`
 }
 
-// Freezes are the times in which all operations were in flight and none was answered, until they were answered together.
+// Freezes are the times in which all operations were in flight and none was answered, until all were together.
 type Freezes struct {
 	Count          int64   `json:"count"`
 	Seconds        float64 `json:"seconds"`

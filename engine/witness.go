@@ -57,8 +57,8 @@ func (l *Lateness) Count() (n int64) {
 	return n
 }
 
-// Quantile is a time in milliseconds that at most the share 1 − q was longer than; 0 without any, and for what is in the
-// first bucket, which says no more than that nothing was late.
+// Quantile is a time in milliseconds that at most the share 1 − q was longer than; 0 without any, and for what is in
+// the first bucket, which says no more than that nothing was late.
 func (l Lateness) Quantile(q float64) float64 {
 	below, want := int64(0), q*float64(l.Count())
 	for i, n := range l {
@@ -122,7 +122,7 @@ func (w Witness) WaitShare() float64 {
 type Uncertainty struct{ P50, P95, P99 float64 }
 
 // Uncertainty judges what was noticed: an operation that ends while its thread waits for a processor is recorded late.
-// How late a thread is that is to wake says it of the tail, the wait before each time that a thread runs says it of all;
+// How late a thread is that is to wake says it of the tail, the wait before each time that a thread runs of all;
 // and of the time between the first byte of an answer and its record (decodeMs, the mean) the part in which threads
 // waited is no time of the target's. It is a pure function.
 func (w Witness) Uncertainty(decodeMs float64) Uncertainty {

@@ -78,13 +78,7 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 				if n < 0 || n >= len(found) {
 					continue
 				}
-				found[n].Operations++
-				if !success[i] {
-					found[n].Errors++
-				}
-				if !warmup[i] {
-					found[n].histogram.Record(ns)
-				}
+				found[n].count(ns, success[i], warmup[i])
 			}
 		}); err != nil {
 			return nil, fmt.Errorf("reading executions from %s: %w", p.name, err)
@@ -116,6 +110,21 @@ type second struct {
 
 // pass looks at executions, column by column.
 type pass func(due []int64, elapsed []float64, success, warmup []bool)
+
+// count adds an execution; the latency of one of the warm-up is in no figure.
+func (s *second) count(ns int64, success, warmup bool) {
+	s.Operations++
+	if !success {
+		s.Errors++
+	}
+	if warmup {
+		return
+	}
+	if s.histogram == nil {
+		s.histogram = histogram.New()
+	}
+	s.histogram.Record(ns)
+}
 
 // read hands the executions of a part to a pass, row group by row group.
 func (t *timeline) read(ctx context.Context, at part, pass pass) error {
@@ -171,16 +180,6 @@ func (t *timeline) count(due []int64, elapsed []float64, success, warmup []bool)
 		}
 		// What ends with the last second is in it.
 		s := &t.seconds[min((at+ns-t.begin)/t.length, int64(len(t.seconds))-1)]
-		s.Operations++
-		if !success[i] {
-			s.Errors++
-		}
-		if warmup[i] {
-			continue
-		}
-		if s.histogram == nil {
-			s.histogram = histogram.New()
-		}
-		s.histogram.Record(ns)
+		s.count(ns, success[i], warmup[i])
 	}
 }

@@ -380,10 +380,9 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(one.Quantile(0.50)), ms(one.Quantile(0.95)),
 			ms(one.Quantile(0.99))
 	}
-	ended, failed := started, errs
+	ended, failed := started+tickStarted(before), errs
 	for _, s := range before {
 		seconds += s.TickSeconds
-		ended += s.TickStarted
 		failed += s.TickErrors
 		for k, c := range s.TickByKind {
 			if k < engine.NumKinds {
@@ -445,6 +444,14 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 		}
 	}
 	return started, errs
+}
+
+// tickStarted is how many executions snapshots tell of.
+func tickStarted(snapshots []*engine.WorkerSnapshot) (n int64) {
+	for _, s := range snapshots {
+		n += s.TickStarted
+	}
+	return n
 }
 
 // coveredBy is how much time snapshots of one run worker cover.

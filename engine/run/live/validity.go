@@ -434,7 +434,7 @@ func (v *Validity) Verdict() engine.Validity {
 	}
 	drops := false
 	for _, i := range v.causes {
-		if !listed(i.cause) && !(i.final && v.outcome.failedAtEnd()) {
+		if !listed(i.cause) && (!i.final || !v.outcome.failedAtEnd()) {
 			continue
 		}
 		drops = drops || i.cause == engine.CauseDropped
