@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -108,6 +109,50 @@ func TestABacklogOfTheWarmUpIsInTheThroughput(t *testing.T) {
 	own, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: from})
 	if err != nil || math.Abs(own.QPS-80) > 0.2 || own.CarriedOver != 200 || !own.MeasuredFrom.Equal(from) {
 		t.Errorf("by itself: %v/s, %d carried over, from %v: %v", own.QPS, own.CarriedOver, own.MeasuredFrom, err)
+	}
+}
+
+// TestAMixThatLosesATableNearTheEndIsSeen: a part of the operations goes on succeeding, at whatever rate, and what has
+// always failed is nothing new.
+func TestAMixThatLosesATableNearTheEndIsSeen(t *testing.T) {
+	const runs, seconds = 200, 60
+	for _, c := range []struct {
+		rate                int
+		before, gone, share float64
+		last                float64 // seconds
+		least, most         int     // of 100 runs
+	}{
+		{rate: 10, share: 0.6, last: 4, least: 85, most: 100},
+		{rate: 20, share: 0.6, last: 4, least: 95, most: 100},
+		{rate: 50, share: 0.6, last: 4, least: 99, most: 100},
+		{rate: 100, share: 0.6, last: 4, least: 99, most: 100},
+		{rate: 100, share: 0.8, last: 2, least: 99, most: 100},
+		{rate: 50, before: 0.4, share: 0.8, last: 4, least: 95, most: 100},
+		{rate: 10, before: 0.4, share: 0.4, most: 2},
+		{rate: 50, before: 0.45, share: 0.45, most: 2},
+		{rate: 100, before: 0.2, share: 0.2, most: 0},
+		// Back again, half a second before the end.
+		{rate: 100, share: 1, last: 2, gone: 0.5, most: 0},
+	} {
+		found := 0
+		for seed := range uint64(runs) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			e := newEndTimes(&window{from: 0, to: seconds * 1e9})
+			for i := range c.rate * seconds {
+				at, fails := (float64(i)+r.Float64())/float64(c.rate), c.before
+				if at > seconds-c.last && at < seconds-c.gone {
+					fails = c.share
+				}
+				e.addOutcome(int64(at*1e9), r.Float64() >= fails)
+			}
+			times := e.failing()
+			if n := len(times); n > 0 && times[n-1].ToTheEnd {
+				found++
+			}
+		}
+		if percent := 100 * found / runs; percent < c.least || percent > c.most {
+			t.Errorf("%+v: found in %d %%", c, percent)
+		}
 	}
 }
 
