@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 )
 
 // TestARateCountsWhatEndedInTheWindow: whatever was due when, the rates of the run, its kinds, its statements and its
@@ -30,10 +31,12 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		from, to := testBase+2e9, testBase+2e9+seconds*1e9
 		var recs []engine.Execution
 		var ended, carried, late int64
-		perSecond, byKind, hasKind := map[int64]int64{}, map[engine.Kind]int64{}, map[engine.Kind]bool{}
+		byKind, hasKind := map[engine.Kind]int64{}, map[engine.Kind]bool{}
+		var perSecond [seconds]engine.MeasuredSecond
 		for i := range rapid.IntRange(1, 60).Draw(rt, "executions") {
 			due := testBase + rapid.Int64Range(0, 6000).Draw(rt, "due")*1e6
-			r := engine.Execution{DueAt: due, StartedAt: due, Seq: uint32(i), Rows: 1, Success: true, Warmup: due < from,
+			r := engine.Execution{DueAt: due, StartedAt: due, Seq: uint32(i), Rows: 1, Warmup: due < from,
+				Success: rapid.IntRange(0, 2).Draw(rt, "fails") > 0,
 				Elapsed: rapid.Int64Range(1, 5000).Draw(rt, "ms") * 1e6,
 				Kind:    rapid.SampledFrom([]engine.Kind{engine.KindPointLookup, engine.KindUpdate}).Draw(rt, "kind")}
 			if due >= to {
@@ -49,9 +52,16 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 			case !r.Warmup || end > from:
 				ended++
 				byKind[r.Kind]++
-				perSecond[min((end-from)/1e9, seconds-1)]++
-				if r.Warmup {
+				s := &perSecond[min((end-from)/1e9, seconds-1)]
+				switch {
+				case r.Warmup:
 					carried++
+					s.CarriedOver++
+				case !r.Success:
+					s.Errors++
+					fallthrough
+				default:
+					s.Operations++
 				}
 			}
 		}
@@ -78,8 +88,13 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for i, s := range in {
-			if s.Operations != perSecond[int64(i)] {
-				rt.Fatalf("second %d has %d operations of %d", i, s.Operations, perSecond[int64(i)])
+			want, latencies := perSecond[i], int64(0)
+			if h, err := histogram.FromData(s.Latency); err == nil {
+				latencies = h.Count()
+			}
+			if s.Operations != want.Operations || s.Errors != want.Errors || s.CarriedOver != want.CarriedOver ||
+				latencies != want.Operations {
+				rt.Fatalf("second %d is %+v of %+v, with %d latencies", i, s, want, latencies)
 			}
 		}
 	})

@@ -18,7 +18,9 @@ const maxBlocks = 120
 type block struct {
 	seconds            float64
 	operations, errors int64
-	count, sum         int64
+	// rated count in the rate.
+	rated      int64
+	count, sum int64
 	// buckets of the distribution that are not empty, at schema 6.
 	at     []int32
 	counts []int64
@@ -125,6 +127,7 @@ func (s *side) block(seconds []Second) (block, error) {
 	for _, second := range seconds {
 		b.seconds += second.Length()
 		b.operations += second.Operations
+		b.rated += second.Rated()
 		b.errors += second.Errors
 		if second.Latency != nil {
 			if err := h.MergeData(second.Latency); err != nil {
@@ -191,7 +194,7 @@ func (s *side) draw(rng *rand.Rand, d *draw) {
 type draw struct {
 	seconds            float64
 	operations, errors int64
-	count              int64
+	rated, count       int64
 	sum                float64
 	buckets            []int64
 }
@@ -202,12 +205,13 @@ func (d *draw) reset(width int) {
 	}
 	d.buckets = d.buckets[:width]
 	clear(d.buckets)
-	d.seconds, d.operations, d.errors, d.count, d.sum = 0, 0, 0, 0, 0
+	d.seconds, d.operations, d.errors, d.rated, d.count, d.sum = 0, 0, 0, 0, 0, 0
 }
 
 func (d *draw) add(b *block) {
 	d.seconds += b.seconds
 	d.operations += b.operations
+	d.rated += b.rated
 	d.errors += b.errors
 	d.count += b.count
 	d.sum += float64(b.sum)

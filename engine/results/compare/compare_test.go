@@ -77,6 +77,33 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 	}
 }
 
+// TestABacklogOfTheWarmUpIsInTheRateAlone: what was due in the warm-up and ended in the measurement makes a run faster,
+// and changes neither its errors nor its latencies.
+func TestABacklogOfTheWarmUpIsInTheRateAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	a := noisy(rng, 60, 400, 2, 0.2)
+	b := slices.Clone(a)
+	for i := range b {
+		b[i].CarriedOver = b[i].Operations / 4
+	}
+	for _, most := range []int{len(b), len(b) / 2} {
+		thinA, errA := a.Downsample(most)
+		thinB, errB := b.Downsample(most)
+		c, err := compareSides([]Run{thinA}, []Run{thinB}, nil, Defaults())
+		if err := cmp.Or(errA, errB, err); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range c.Metrics {
+			switch want := (m.Name == "qps"); {
+			case want && (m.Verdict != Better || math.Abs(*m.Difference-25) > 0.5):
+				t.Errorf("in %d pieces %s is %s by %v", most, m.Name, m.Verdict, *m.Difference)
+			case !want && *m.Difference != 0:
+				t.Errorf("in %d pieces %s differs by %v", most, m.Name, *m.Difference)
+			}
+		}
+	}
+}
+
 func TestADifferenceIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, slow := noisy(rng, 60, 500, 2, 0), noisy(rng, 60, 350, 3, 0.02)

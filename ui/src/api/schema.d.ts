@@ -6210,12 +6210,15 @@ export interface components {
         };
         Column: {
             db_type: string;
+            fresh?: boolean;
             generated: boolean;
             has_default: boolean;
             /** Format: int64 */
             max_length?: number;
             name: string;
             nullable: boolean;
+            /** Format: int64 */
+            top?: number;
             type: string;
             unique?: boolean;
         };
@@ -6328,6 +6331,16 @@ export interface components {
             templates: components["schemas"]["UsedByTemplate"][];
             /** @description When the database last answered; null when that is not known. Tests count as long as the audit log has them. */
             worked: components["schemas"]["Worked"] | null;
+        };
+        Constraint: {
+            columns: string[] | null;
+            equal?: string[] | null;
+            kind: string;
+            name?: string;
+            nulls_equal?: boolean;
+            partial?: boolean;
+            references?: string;
+            self?: boolean;
         };
         Cost: {
             /** Format: double */
@@ -7791,6 +7804,8 @@ export interface components {
         };
         MeasuredSecond: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             errors: number;
             latency: components["schemas"]["HistogramData"] | null;
             /** Format: int64 */
@@ -8485,11 +8500,13 @@ export interface components {
             };
             binds?: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
+            hint?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             /** Format: int64 */
             limit?: number;
+            note?: string;
             param?: string;
             sql?: {
                 [key: string]: string;
@@ -8567,6 +8584,7 @@ export interface components {
             keys?: components["schemas"]["PackedKeys"];
             rows: (unknown[] | null)[] | null;
             table: string;
+            values?: boolean;
         };
         Preflight: {
             checks: components["schemas"]["CheckResult"][] | null;
@@ -9956,6 +9974,7 @@ export interface components {
         };
         Table: {
             columns: components["schemas"]["Column"][] | null;
+            constraints?: components["schemas"]["Constraint"][] | null;
             dense: boolean;
             /** Format: int64 */
             dense_max?: number;
@@ -9968,6 +9987,8 @@ export interface components {
             /** Format: int64 */
             known_keys?: number;
             name: string;
+            /** Format: int64 */
+            nonce?: number;
             own?: boolean;
             physical_name: string;
             /** Format: int64 */
@@ -10564,6 +10585,7 @@ export type ConnectionList = components['schemas']['ConnectionList'];
 export type ConnectionTest = components['schemas']['ConnectionTest'];
 export type ConnectionTestBody = components['schemas']['ConnectionTestBody'];
 export type ConnectionUse = components['schemas']['ConnectionUse'];
+export type Constraint = components['schemas']['Constraint'];
 export type Cost = components['schemas']['Cost'];
 export type CustomMetrics = components['schemas']['CustomMetrics'];
 export type Delivery = components['schemas']['Delivery'];
