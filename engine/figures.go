@@ -136,13 +136,15 @@ type LoadPart struct {
 	From Time `json:"from"`
 	To   Time `json:"to"`
 	// Load is the connections of a closed loop, the rate asked for in an open one.
-	Load       float64  `json:"load"`
-	Operations int64    `json:"operations"`
-	Errors     int64    `json:"errors"`
-	QPS        float64  `json:"qps"`
-	P50Ms      *float64 `json:"p50_ms"`
-	P95Ms      *float64 `json:"p95_ms"`
-	P99Ms      *float64 `json:"p99_ms"`
+	Load       float64 `json:"load"`
+	Operations int64   `json:"operations"`
+	Errors     int64   `json:"errors"`
+	// CarriedOver were due in the warm-up and ended in it: they are in QPS alone.
+	CarriedOver int64    `json:"carried_over,omitempty"`
+	QPS         float64  `json:"qps"`
+	P50Ms       *float64 `json:"p50_ms"`
+	P95Ms       *float64 `json:"p95_ms"`
+	P99Ms       *float64 `json:"p99_ms"`
 }
 
 // ConnectionFigures say how the connections to the target held, over the whole run.

@@ -100,6 +100,45 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 	})
 }
 
+// TestThePartsOfAMeasurementAddUpToIt: what ended between changes of the load is what the seconds of the measurement
+// have, and what was due in the warm-up counts in the rate of its part alone.
+func TestThePartsOfAMeasurementAddUpToIt(t *testing.T) {
+	f := open(t)
+	recs := steady(0, 6000, 0)
+	for i := range recs {
+		recs[i].Elapsed, recs[i].Success, recs[i].Warmup = 500e6, i%10 > 0, i < 1000 // each ends half a second after it was due
+	}
+	put(t, f, "worker-0", recs)
+	from, to := after(1000), after(5000)
+	got, err := f.Between(t.Context(), "run", []time.Time{from, after(3000), to})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	in, err := f.SecondsIn(t.Context(), "run", engine.Window{From: from, To: to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum [2]engine.MeasuredSecond
+	for i, s := range in {
+		part := &sum[i/2]
+		part.Operations, part.Errors, part.CarriedOver = part.Operations+s.Operations, part.Errors+s.Errors,
+			part.CarriedOver+s.CarriedOver
+	}
+	// Of those that were due in the warm-up, the one that ended as the measurement began is in none.
+	if got[0].CarriedOver != 499 || got[0].Operations != 1500 || got[1].CarriedOver != 0 {
+		t.Errorf("%+v", got)
+	}
+	for i, cut := range []int64{0, 1} { // what ended with the change is in the part that it begins
+		if got[i].Operations+got[i].CarriedOver != 1999+2*cut {
+			t.Errorf("part %d has %+v", i, got[i])
+		}
+	}
+	if sum[0].Operations != got[0].Operations || sum[0].Errors != got[0].Errors || sum[0].CarriedOver != 499 ||
+		sum[1].Operations != got[1].Operations || sum[1].Errors != got[1].Errors {
+		t.Errorf("seconds: %+v, parts: %+v", sum, got)
+	}
+}
+
 // TestABacklogOfTheWarmUpIsInTheThroughput: an open loop of 100/s on a target that does 80/s ends what was due in the
 // warm-up first.
 func TestABacklogOfTheWarmUpIsInTheThroughput(t *testing.T) {

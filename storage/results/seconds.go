@@ -48,7 +48,7 @@ func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) 
 }
 
 // Between reads every execution of the run once, and returns what ended between each two instants that follow each
-// other: from the earlier on, and before the later.
+// other: from the earlier on, and before the later. What was due in the warm-up and ended with the first is in none.
 func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) ([]engine.MeasuredSecond, error) {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil || len(cuts) < 2 {
@@ -69,7 +69,7 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 				if !exact || n == len(found) {
 					n--
 				}
-				if n < 0 || n >= len(found) {
+				if n < 0 || n >= len(found) || warmup[i] && started+ns == at[0] {
 					continue
 				}
 				found[n].add(ns, success[i], warmup[i])
