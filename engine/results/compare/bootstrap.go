@@ -42,14 +42,7 @@ type side struct {
 // least minBlocks of them. phi is how much a second resembles the one before.
 func blockLength(run Run) (length int, phi float64) {
 	n := len(run)
-	values := make([]float64, n)
-	mean := 0.0
-	for i, second := range run {
-		if l := second.Latency; l != nil && second.Operations > 0 {
-			values[i] = float64(l.Sum) / float64(second.Operations)
-		}
-		mean += values[i] / float64(n)
-	}
+	values, mean := meanLatencies(run)
 	covariance := func(lag int) float64 {
 		sum := 0.0
 		for i := lag; i < n; i++ {
@@ -70,6 +63,32 @@ func blockLength(run Run) (length int, phi float64) {
 	}
 	length = min(int(math.Ceil(2*resemble)), n/minBlocks)
 	return max(length, (n+maxBlocks-1)/maxBlocks, 1), phi
+}
+
+// meanLatencies are those of the seconds, in ns, and the mean of them; a second without a latency has that mean.
+func meanLatencies(run Run) (values []float64, mean float64) {
+	values = make([]float64, len(run))
+	known := 0.0
+	for i, second := range run {
+		values[i] = math.NaN()
+		if l := second.Latency; l != nil {
+			var count int64
+			for _, n := range l.Counts {
+				count += n
+			}
+			if count > 0 {
+				values[i] = float64(l.Sum) / float64(count)
+				mean, known = mean+values[i], known+1
+			}
+		}
+	}
+	mean /= max(known, 1)
+	for i, v := range values {
+		if math.IsNaN(v) {
+			values[i] = mean
+		}
+	}
+	return values, mean
 }
 
 // autocorrelation is the correlation of neighbours, of which n values show rho: too little, the

@@ -104,6 +104,34 @@ func TestABacklogOfTheWarmUpIsInTheRateAlone(t *testing.T) {
 	}
 }
 
+// TestABacklogDoesNotMakeSecondsResembleEachOther: seconds in which only what was carried over ended have no latency,
+// which is not one of 0, and others have the latency of what was measured in them.
+func TestABacklogDoesNotMakeSecondsResembleEachOther(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	run := make(Run, 60)
+	for i := range run {
+		h := histogram.New()
+		for range 100 {
+			h.Record(int64((2 + 0.2*rng.Float64()) * 1e6))
+		}
+		run[i] = Second{Operations: 100, Latency: h.Data()}
+	}
+	length, phi := blockLength(run)
+	for i := range 12 {
+		if i < 6 {
+			run[i] = Second{}
+		}
+		run[i].CarriedOver = 100
+	}
+	if l, p := blockLength(run); l > length+1 || p > phi+0.15 {
+		t.Errorf("blocks of %d s that resemble each other by %.2f, without the backlog %d s and %.2f", l, p, length, phi)
+	}
+	values, _ := meanLatencies(Run{{Operations: 500, Latency: run[59].Latency}, {}})
+	if math.Abs(values[0]-2.1e6) > 0.1e6 || values[1] != values[0] {
+		t.Errorf("mean latencies of %v", values)
+	}
+}
+
 func TestADifferenceIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, slow := noisy(rng, 60, 500, 2, 0), noisy(rng, 60, 350, 3, 0.02)
