@@ -123,15 +123,19 @@ type TransactionFigures struct {
 
 // MeasuredSecond is one second of a run's measurement; the last one may be shorter.
 type MeasuredSecond struct {
-	// Operations and Errors count the executions that ended in it, also those that were due in the warm-up. Latency
-	// holds how long those of the measurement took.
+	// Operations and Errors count the executions of the measurement that ended in it; Latency holds how long they took.
 	Operations int64          `json:"operations"`
 	Errors     int64          `json:"errors"`
 	Latency    *HistogramData `json:"latency"`
+	// CarriedOver were due in the warm-up and ended in it: they are in its rate, and in no other figure.
+	CarriedOver int64 `json:"carried_over,omitempty"`
 	// Seconds is how many seconds it covers, 0 for one: of a long measurement neighbours
 	// are merged, and the last one of any may be shorter.
 	Seconds float64 `json:"seconds,omitempty"`
 }
+
+// Rated is how many operations count in its rate.
+func (s MeasuredSecond) Rated() int64 { return s.Operations + s.CarriedOver }
 
 // Length is how many seconds it covers.
 func (s MeasuredSecond) Length() float64 {
@@ -147,13 +151,15 @@ type LoadPart struct {
 	From Time `json:"from"`
 	To   Time `json:"to"`
 	// Load is the connections of a closed loop, the rate asked for in an open one.
-	Load       float64  `json:"load"`
-	Operations int64    `json:"operations"`
-	Errors     int64    `json:"errors"`
-	QPS        float64  `json:"qps"`
-	P50Ms      *float64 `json:"p50_ms"`
-	P95Ms      *float64 `json:"p95_ms"`
-	P99Ms      *float64 `json:"p99_ms"`
+	Load       float64 `json:"load"`
+	Operations int64   `json:"operations"`
+	Errors     int64   `json:"errors"`
+	// CarriedOver were due in the warm-up and ended in it: they are in QPS alone.
+	CarriedOver int64    `json:"carried_over,omitempty"`
+	QPS         float64  `json:"qps"`
+	P50Ms       *float64 `json:"p50_ms"`
+	P95Ms       *float64 `json:"p95_ms"`
+	P99Ms       *float64 `json:"p99_ms"`
 }
 
 // ConnectionFigures say how the connections to the target held, over the whole run.

@@ -40,8 +40,8 @@ type Statement struct {
 	// Transaction names the transactions that begin with this statement, in
 	// figures and records; "" means that they go by its ID.
 	Transaction string `json:"transaction,omitempty"`
-	// Cure says what to do when the statement finds no rows, in the workload's words; "" leaves it open.
-	Cure string `json:"cure,omitempty"`
+	// NoRowsHint says what to do when the statement finds no rows, in the workload's words; "" leaves it open.
+	NoRowsHint string `json:"no_rows_hint,omitempty"`
 }
 
 // Column is a column of a target table.

@@ -118,9 +118,9 @@ type Statement struct {
 	Note string
 	// Hint is what a user can do when the database refuses the statement's values.
 	Hint string
-	// Cure says what a user can do when the statement finds no rows: a sentence without its point, which names the
+	// NoRowsHint says what a user can do when the statement finds no rows: a sentence without its point, which names the
 	// parameter.
-	Cure string
+	NoRowsHint string
 	// BindOrder, by dialect, says which of Binds each parameter of the SQL takes, where
 	// parameters have no numbers (dialects with ?). Without it they are the binds in their order.
 	BindOrder map[string][]int
@@ -402,7 +402,7 @@ func ReadStatements(doc *jsondoc.Value) []Statement {
 			Param:       d.Get("param").Str(),
 			Note:        d.Get("note").Str(),
 			Hint:        d.Get("hint").Str(),
-			Cure:        d.Get("cure").Str(),
+			NoRowsHint:  d.Get("no_rows_hint").Str(),
 			BindOrder:   readOrders(d.Get("bind_order")),
 		}
 		for j := 0; j < d.Get("binds").Len(); j++ {
@@ -587,7 +587,7 @@ func WriteStatements(w *jsondoc.Writer, list []Statement) {
 		optional(w, "param", s.Param)
 		optional(w, "note", s.Note)
 		optional(w, "hint", s.Hint)
-		optional(w, "cure", s.Cure)
+		optional(w, "no_rows_hint", s.NoRowsHint)
 		if len(s.BindOrder) > 0 {
 			w.Key("bind_order").Object()
 			for _, dialect := range sortedNames(s.BindOrder) {

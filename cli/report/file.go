@@ -49,7 +49,7 @@ func Read(path string) (File, error) {
 		return fail("is not a summary of a run")
 	}
 	for i, s := range r.Seconds {
-		if s.Operations < 0 || s.Errors < 0 || s.Errors > s.Operations {
+		if s.Operations < 0 || s.CarriedOver < 0 || s.Errors < 0 || s.Errors > s.Operations {
 			return fail("is damaged: second %d has %d operations and %d errors", i+1, s.Operations, s.Errors)
 		}
 	}

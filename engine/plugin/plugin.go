@@ -172,8 +172,8 @@ type Statement struct {
 	Note string `json:"note,omitempty"`
 	// Hint is what helps when the database refuses the statement's values.
 	Hint string `json:"hint,omitempty"`
-	// Cure says what a user can do when it finds no rows.
-	Cure string `json:"cure,omitempty"`
+	// NoRowsHint says what a user can do when it finds no rows.
+	NoRowsHint string `json:"no_rows_hint,omitempty"`
 	// BindOrder says, by dialect, which bind each parameter of SQL takes; see engine.Statement.
 	BindOrder map[string][]int `json:"bind_order,omitempty"`
 }

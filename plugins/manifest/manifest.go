@@ -77,7 +77,7 @@ type (
 		Param       string           `json:"param"`
 		Note        string           `json:"note"`
 		Hint        string           `json:"hint"`
-		Cure        string           `json:"cure"`
+		NoRowsHint  string           `json:"no_rows_hint"`
 		BindOrder   map[string][]int `json:"bind_order"`
 	}
 )

@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 )
 
 // TestARateCountsWhatEndedInTheWindow: whatever was due when, the rates of the run, its kinds, its statements and its
@@ -29,10 +31,12 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		from, to := testBase+2e9, testBase+2e9+seconds*1e9
 		var recs []engine.Execution
 		var ended, carried, late int64
-		perSecond, byKind, hasKind := map[int64]int64{}, map[engine.Kind]int64{}, map[engine.Kind]bool{}
+		byKind, hasKind := map[engine.Kind]int64{}, map[engine.Kind]bool{}
+		var perSecond [seconds]engine.MeasuredSecond
 		for i := range rapid.IntRange(1, 60).Draw(rt, "executions") {
 			due := testBase + rapid.Int64Range(0, 6000).Draw(rt, "due")*1e6
-			r := engine.Execution{DueAt: due, StartedAt: due, Seq: uint32(i), Rows: 1, Success: true, Warmup: due < from,
+			r := engine.Execution{DueAt: due, StartedAt: due, Seq: uint32(i), Rows: 1, Warmup: due < from,
+				Success: rapid.IntRange(0, 2).Draw(rt, "fails") > 0,
 				Elapsed: rapid.Int64Range(1, 5000).Draw(rt, "ms") * 1e6,
 				Kind:    rapid.SampledFrom([]engine.Kind{engine.KindPointLookup, engine.KindUpdate}).Draw(rt, "kind")}
 			if due >= to {
@@ -48,9 +52,16 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 			case !r.Warmup || end > from:
 				ended++
 				byKind[r.Kind]++
-				perSecond[min((end-from)/1e9, seconds-1)]++
-				if r.Warmup {
+				s := &perSecond[min((end-from)/1e9, seconds-1)]
+				switch {
+				case r.Warmup:
 					carried++
+					s.CarriedOver++
+				case !r.Success:
+					s.Errors++
+					fallthrough
+				default:
+					s.Operations++
 				}
 			}
 		}
@@ -77,11 +88,55 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for i, s := range in {
-			if s.Operations != perSecond[int64(i)] {
-				rt.Fatalf("second %d has %d operations of %d", i, s.Operations, perSecond[int64(i)])
+			want, latencies := perSecond[i], int64(0)
+			if h, err := histogram.FromData(s.Latency); err == nil {
+				latencies = h.Count()
+			}
+			if s.Operations != want.Operations || s.Errors != want.Errors || s.CarriedOver != want.CarriedOver ||
+				latencies != want.Operations {
+				rt.Fatalf("second %d is %+v of %+v, with %d latencies", i, s, want, latencies)
 			}
 		}
 	})
+}
+
+// TestThePartsOfAMeasurementAddUpToIt: what ended between changes of the load is what the seconds of the measurement
+// have, and what was due in the warm-up counts in the rate of its part alone.
+func TestThePartsOfAMeasurementAddUpToIt(t *testing.T) {
+	f := open(t)
+	recs := steady(0, 6000, 0)
+	for i := range recs {
+		recs[i].Elapsed, recs[i].Success, recs[i].Warmup = 500e6, i%10 > 0, i < 1000 // each ends half a second after it was due
+	}
+	put(t, f, "worker-0", recs)
+	from, to := after(1000), after(5000)
+	got, err := f.Between(t.Context(), "run", []time.Time{from, after(3000), to})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	in, err := f.SecondsIn(t.Context(), "run", engine.Window{From: from, To: to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum [2]engine.MeasuredSecond
+	for i, s := range in {
+		part := &sum[i/2]
+		part.Operations, part.Errors, part.CarriedOver = part.Operations+s.Operations, part.Errors+s.Errors,
+			part.CarriedOver+s.CarriedOver
+	}
+	// Of those that were due in the warm-up, the one that ended as the measurement began is in none.
+	if got[0].CarriedOver != 499 || got[0].Operations != 1500 || got[1].CarriedOver != 0 {
+		t.Errorf("%+v", got)
+	}
+	for i, cut := range []int64{0, 1} { // what ended with the change is in the part that it begins
+		if got[i].Operations+got[i].CarriedOver != 1999+2*cut {
+			t.Errorf("part %d has %+v", i, got[i])
+		}
+	}
+	if sum[0].Operations != got[0].Operations || sum[0].Errors != got[0].Errors || sum[0].CarriedOver != 499 ||
+		sum[1].Operations != got[1].Operations || sum[1].Errors != got[1].Errors {
+		t.Errorf("seconds: %+v, parts: %+v", sum, got)
+	}
 }
 
 // TestABacklogOfTheWarmUpIsInTheThroughput: an open loop of 100/s on a target that does 80/s ends what was due in the
@@ -108,6 +163,50 @@ func TestABacklogOfTheWarmUpIsInTheThroughput(t *testing.T) {
 	own, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: from})
 	if err != nil || math.Abs(own.QPS-80) > 0.2 || own.CarriedOver != 200 || !own.MeasuredFrom.Equal(from) {
 		t.Errorf("by itself: %v/s, %d carried over, from %v: %v", own.QPS, own.CarriedOver, own.MeasuredFrom, err)
+	}
+}
+
+// TestAMixThatLosesATableNearTheEndIsSeen: a part of the operations goes on succeeding, at whatever rate, and what has
+// always failed is nothing new.
+func TestAMixThatLosesATableNearTheEndIsSeen(t *testing.T) {
+	const runs, seconds = 200, 60
+	for _, c := range []struct {
+		rate                int
+		before, gone, share float64
+		last                float64 // seconds
+		least, most         int     // of 100 runs
+	}{
+		{rate: 10, share: 0.6, last: 4, least: 85, most: 100},
+		{rate: 20, share: 0.6, last: 4, least: 95, most: 100},
+		{rate: 50, share: 0.6, last: 4, least: 99, most: 100},
+		{rate: 100, share: 0.6, last: 4, least: 99, most: 100},
+		{rate: 100, share: 0.8, last: 2, least: 99, most: 100},
+		{rate: 50, before: 0.4, share: 0.8, last: 4, least: 95, most: 100},
+		{rate: 10, before: 0.4, share: 0.4, most: 2},
+		{rate: 50, before: 0.45, share: 0.45, most: 2},
+		{rate: 100, before: 0.2, share: 0.2, most: 0},
+		// Back again, half a second before the end.
+		{rate: 100, share: 1, last: 2, gone: 0.5, most: 0},
+	} {
+		found := 0
+		for seed := range uint64(runs) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			e := newEndTimes(&window{from: 0, to: seconds * 1e9})
+			for i := range c.rate * seconds {
+				at, fails := (float64(i)+r.Float64())/float64(c.rate), c.before
+				if at > seconds-c.last && at < seconds-c.gone {
+					fails = c.share
+				}
+				e.addOutcome(int64(at*1e9), r.Float64() >= fails)
+			}
+			times := e.failing()
+			if n := len(times); n > 0 && times[n-1].ToTheEnd {
+				found++
+			}
+		}
+		if percent := 100 * found / runs; percent < c.least || percent > c.most {
+			t.Errorf("%+v: found in %d %%", c, percent)
+		}
 	}
 }
 

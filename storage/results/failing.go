@@ -1,22 +1,33 @@
 package results
 
 import (
+	"math"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Over half of what ends fails, for so long and so many of them: what they ask for is not there any more. A time that
-// goes on to the end of the measurement was cut short by it, and counts from failHoldAtEnd on; where operations are few,
-// also with fewer failures, if all failed and hardly any did before.
+// Over half of what ends fails, for so long and so many of them: what they ask for is not there any more.
 const (
-	failShare        = 0.5
-	failHold         = 3 * time.Second
-	failCount        = 20
+	failShare       = 0.5
+	failHold        = 3 * time.Second
+	failCount       = 20
+	maxFailingTimes = 100
+)
+
+// A time that goes on to the end of the measurement was cut short by it, and counts from failHoldAtEnd on. Where
+// hardly any operation failed before, fewer failures count: failCountFew in failHoldFew, or failCountAll in failHold where
+// all failed.
+const (
 	failHoldAtEnd    = 750 * time.Millisecond
-	failCountAtEnd   = 3
+	failHoldFew      = 2 * time.Second
+	failCountFew     = 10
+	failCountAll     = 3
 	failBeforeAtMost = 0.1
-	maxFailingTimes  = 100
+	// Failures are more than those before let expect by so many standard deviations.
+	failDeviations = 3
+	// Successes at the very end end the time if chance would show them so rarely.
+	failChance = 0.001
 )
 
 // failing are the times in which operations went on failing, up to the last instant of the measurement. It is nil where
@@ -26,12 +37,80 @@ func (e *endTimes) failing() []engine.FailingTime {
 		return nil
 	}
 	out := []engine.FailingTime{}
+	end := e.failingEnd()
+	last, toTheEnd := e.failingAtEnd(end)
 	for _, b := range e.failingBins() {
-		if t, ok := e.failingTime(b); ok && len(out) < maxFailingTimes {
+		if toTheEnd {
+			b.end = min(b.end, end.first)
+		}
+		if b.first >= b.end {
+			continue
+		}
+		if t, ok := e.failingTime(b); ok && len(out) < maxFailingTimes-1 {
 			out = append(out, t)
 		}
 	}
+	if toTheEnd {
+		out = append(out, last)
+	}
 	return out
+}
+
+// failingEnd are the last bins, from the one on that brings the most failures beyond half of what ended, and after the
+// last second in which hardly any operation failed. In a mix of which a part fails, a second with fewer failures among
+// the others is chance.
+func (e *endTimes) failingEnd() binRange {
+	window := min(int(int64(time.Second)/binLength), len(e.ended))
+	out := binRange{len(e.ended), len(e.ended)}
+	best, beyond := 0.0, 0.0
+	for i := len(e.ended) - 1; i >= 0; i-- {
+		if i+window <= len(e.ended) {
+			if ended, failed := e.outcomes(binRange{i, i + window}); ended > 0 &&
+				float64(failed) <= failBeforeAtMost*float64(ended) {
+				break
+			}
+		}
+		if beyond += float64(e.failed[i]) - failShare*float64(e.ended[i]); beyond > best {
+			best, out.first = beyond, i
+		}
+	}
+	return out
+}
+
+// failingAtEnd judges the bins of failingEnd.
+func (e *endTimes) failingAtEnd(b binRange) (engine.FailingTime, bool) {
+	t, length := e.describeFailing(b)
+	if t.Errors == 0 || e.recovered(b, float64(t.Errors)/float64(t.Operations)) {
+		return t, false
+	}
+	t.ToTheEnd = true
+	before, failedBefore := e.outcomes(binRange{0, b.first})
+	usual := 0.0
+	if before > 0 {
+		usual = float64(failedBefore) / float64(before)
+	}
+	n, failed := float64(t.Operations), float64(t.Errors)
+	switch {
+	case failed <= n*usual+failDeviations*math.Sqrt(n*usual*(1-usual)):
+		return t, false // it has always been so
+	case t.Errors >= failCount:
+		return t, length >= failHoldAtEnd
+	case before == 0 || usual >= failBeforeAtMost:
+		return t, false
+	case t.Errors >= failCountFew:
+		return t, length >= failHoldFew
+	}
+	return t, length >= failHold && t.Errors >= failCountAll && t.Errors == t.Operations
+}
+
+// recovered reports whether what ended after the last bin with a failure cannot be chance where such a share fails.
+func (e *endTimes) recovered(b binRange, share float64) bool {
+	i := b.end
+	for i > b.first && e.failed[i-1] == 0 {
+		i--
+	}
+	after, _ := e.outcomes(binRange{i, b.end})
+	return after > 0 && math.Pow(1-share, float64(after)) < failChance
 }
 
 // failingBins joins the seconds in which over half failed. Seconds in which nothing ended do not interrupt that.
@@ -73,21 +152,14 @@ func (e *endTimes) failingTime(b binRange) (engine.FailingTime, bool) {
 	for b.end-b.first > 1 && !fails(b.end-1) {
 		b.end--
 	}
+	t, length := e.describeFailing(b)
+	return t, length >= failHold && t.Errors >= failCount
+}
+
+func (e *endTimes) describeFailing(b binRange) (engine.FailingTime, time.Duration) {
 	ended, failed := e.outcomes(b)
-	after, _ := e.outcomes(binRange{b.end, len(e.ended)})
 	from, to := e.from+int64(b.first)*binLength, min(e.from+int64(b.end)*binLength, e.to)
-	if after == 0 {
-		to = e.to
-	}
 	length := time.Duration(to - from)
-	t := engine.FailingTime{From: engine.At(time.Unix(0, from)), Seconds: length.Seconds(), Operations: ended,
-		Errors: failed, ToTheEnd: after == 0}
-	switch {
-	case failed >= failCount:
-		return t, length >= failHold || t.ToTheEnd && length >= failHoldAtEnd
-	case !t.ToTheEnd || failed < failCountAtEnd || failed < ended || length < failHold:
-		return t, false
-	}
-	before, failedBefore := e.outcomes(binRange{0, b.first})
-	return t, float64(failedBefore) < failBeforeAtMost*float64(before)
+	return engine.FailingTime{From: engine.At(time.Unix(0, from)), Seconds: length.Seconds(), Operations: ended,
+		Errors: failed}, length
 }

@@ -18,7 +18,7 @@ func (f *Results) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 }
 
 // SecondsIn implements record.Results. Executions count in the second in which they
-// ended, those of the warm-up too; those that ended after the window are in none.
+// ended, those of the warm-up as carried over; those that ended after the window are in none.
 func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error) {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
@@ -41,17 +41,14 @@ func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) 
 	}
 	seconds := make([]engine.MeasuredSecond, 0, len(t.seconds))
 	for _, s := range t.seconds {
-		s.Latency = nil
-		if s.histogram != nil {
-			s.Latency = s.histogram.Data()
-		}
+		s.Latency = s.latency()
 		seconds = append(seconds, s.MeasuredSecond)
 	}
 	return seconds, nil
 }
 
 // Between reads every execution of the run once, and returns what ended between each two instants that follow each
-// other: from the earlier on, and before the later.
+// other: from the earlier on, and before the later. What was due in the warm-up and ended with the first is in none.
 func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) ([]engine.MeasuredSecond, error) {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil || len(cuts) < 2 {
@@ -62,9 +59,6 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 		at[i] = cut.UnixNano()
 	}
 	found := make([]second, len(cuts)-1)
-	for i := range found {
-		found[i].histogram = histogram.New()
-	}
 	t := &timeline{}
 	for _, p := range parts {
 		if err := t.read(ctx, p, func(due []int64, elapsed []float64, success, warmup []bool) {
@@ -75,10 +69,10 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 				if !exact || n == len(found) {
 					n--
 				}
-				if n < 0 || n >= len(found) {
+				if n < 0 || n >= len(found) || warmup[i] && started+ns == at[0] {
 					continue
 				}
-				found[n].count(ns, success[i], warmup[i])
+				found[n].add(ns, success[i], warmup[i])
 			}
 		}); err != nil {
 			return nil, fmt.Errorf("reading executions from %s: %w", p.name, err)
@@ -87,7 +81,7 @@ func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) (
 	out := make([]engine.MeasuredSecond, len(found))
 	for i, s := range found {
 		out[i] = s.MeasuredSecond
-		out[i].Seconds, out[i].Latency = cuts[i+1].Sub(cuts[i]).Seconds(), s.histogram.Data()
+		out[i].Seconds, out[i].Latency = cuts[i+1].Sub(cuts[i]).Seconds(), s.latency()
 	}
 	return out, nil
 }
@@ -108,23 +102,31 @@ type second struct {
 	histogram *histogram.Histogram
 }
 
-// pass looks at executions, column by column.
-type pass func(due []int64, elapsed []float64, success, warmup []bool)
-
-// count adds an execution; the latency of one of the warm-up is in no figure.
-func (s *second) count(ns int64, success, warmup bool) {
+// add counts an execution that ended in it.
+func (s *second) add(ns int64, success, warmup bool) {
+	if warmup {
+		s.CarriedOver++
+		return
+	}
 	s.Operations++
 	if !success {
 		s.Errors++
-	}
-	if warmup {
-		return
 	}
 	if s.histogram == nil {
 		s.histogram = histogram.New()
 	}
 	s.histogram.Record(ns)
 }
+
+func (s *second) latency() *engine.HistogramData {
+	if s.histogram == nil {
+		return nil
+	}
+	return s.histogram.Data()
+}
+
+// pass looks at executions, column by column.
+type pass func(due []int64, elapsed []float64, success, warmup []bool)
 
 // read hands the executions of a part to a pass, row group by row group.
 func (t *timeline) read(ctx context.Context, at part, pass pass) error {
@@ -179,7 +181,6 @@ func (t *timeline) count(due []int64, elapsed []float64, success, warmup []bool)
 			continue
 		}
 		// What ends with the last second is in it.
-		s := &t.seconds[min((at+ns-t.begin)/t.length, int64(len(t.seconds))-1)]
-		s.count(ns, success[i], warmup[i])
+		t.seconds[min((at+ns-t.begin)/t.length, int64(len(t.seconds))-1)].add(ns, success[i], warmup[i])
 	}
 }

@@ -18,7 +18,9 @@ const maxBlocks = 120
 type block struct {
 	seconds            float64
 	operations, errors int64
-	count, sum         int64
+	// rated count in the rate.
+	rated      int64
+	count, sum int64
 	// buckets of the distribution that are not empty, at schema 6.
 	at     []int32
 	counts []int64
@@ -42,14 +44,7 @@ type side struct {
 // least minBlocks of them. phi is how much a second resembles the one before.
 func blockLength(run Run) (length int, phi float64) {
 	n := len(run)
-	values := make([]float64, n)
-	mean := 0.0
-	for i, second := range run {
-		if l := second.Latency; l != nil && second.Operations > 0 {
-			values[i] = float64(l.Sum) / float64(second.Operations)
-		}
-		mean += values[i] / float64(n)
-	}
+	values, mean := meanLatencies(run)
 	covariance := func(lag int) float64 {
 		sum := 0.0
 		for i := lag; i < n; i++ {
@@ -70,6 +65,32 @@ func blockLength(run Run) (length int, phi float64) {
 	}
 	length = min(int(math.Ceil(2*resemble)), n/minBlocks)
 	return max(length, (n+maxBlocks-1)/maxBlocks, 1), phi
+}
+
+// meanLatencies are those of the seconds, in ns, and the mean of them; a second without a latency has that mean.
+func meanLatencies(run Run) (values []float64, mean float64) {
+	values = make([]float64, len(run))
+	known := 0.0
+	for i, second := range run {
+		values[i] = math.NaN()
+		if l := second.Latency; l != nil {
+			var count int64
+			for _, n := range l.Counts {
+				count += n
+			}
+			if count > 0 {
+				values[i] = float64(l.Sum) / float64(count)
+				mean, known = mean+values[i], known+1
+			}
+		}
+	}
+	mean /= max(known, 1)
+	for i, v := range values {
+		if math.IsNaN(v) {
+			values[i] = mean
+		}
+	}
+	return values, mean
 }
 
 // autocorrelation is the correlation of neighbours, of which n values show rho: too little, the
@@ -127,6 +148,7 @@ func (s *side) block(seconds []Second) (block, error) {
 	for _, second := range seconds {
 		b.seconds += second.Length()
 		b.operations += second.Operations
+		b.rated += second.Rated()
 		b.errors += second.Errors
 		if second.Latency != nil {
 			if err := h.MergeData(second.Latency); err != nil {
@@ -190,7 +212,7 @@ func (s *side) draw(rng *rand.Rand, d *draw) {
 type draw struct {
 	seconds            float64
 	operations, errors int64
-	count              int64
+	rated, count       int64
 	sum                float64
 	buckets            []int64
 }
@@ -201,12 +223,13 @@ func (d *draw) reset(width int) {
 	}
 	d.buckets = d.buckets[:width]
 	clear(d.buckets)
-	d.seconds, d.operations, d.errors, d.count, d.sum = 0, 0, 0, 0, 0
+	d.seconds, d.operations, d.errors, d.rated, d.count, d.sum = 0, 0, 0, 0, 0, 0
 }
 
 func (d *draw) add(b *block) {
 	d.seconds += b.seconds
 	d.operations += b.operations
+	d.rated += b.rated
 	d.errors += b.errors
 	d.count += b.count
 	d.sum += float64(b.sum)

@@ -34,6 +34,7 @@ func (r Run) Downsample(most int) (Run, error) {
 		for _, second := range r[first:min(first+step, len(r))] {
 			s.Operations += second.Operations
 			s.Errors += second.Errors
+			s.CarriedOver += second.CarriedOver
 			s.Seconds += second.Length()
 			if err := h.MergeData(second.Latency); err != nil {
 				return nil, fmt.Errorf("merging seconds: %w", err)
@@ -123,7 +124,7 @@ type metric struct {
 }
 
 var metrics = []metric{
-	{"qps", "per second", true, 0.03, func(d *draw) float64 { return float64(d.operations) / d.seconds }},
+	{"qps", "per second", true, 0.03, func(d *draw) float64 { return float64(d.rated) / d.seconds }},
 	{"error_rate", "fraction", false, 0, func(d *draw) float64 { return float64(d.errors) / float64(d.operations) }},
 	{"avg_ms", "ms", false, 0.03, func(d *draw) float64 { return d.sum / float64(d.count) / 1e6 }},
 	{"p50_ms", "ms", false, 0.03, func(d *draw) float64 { return d.quantile(0.50) / 1e6 }},

@@ -80,6 +80,61 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 	}
 }
 
+// TestABacklogOfTheWarmUpIsInTheRateAlone: what was due in the warm-up and ended in the measurement makes a run faster,
+// and changes neither its errors nor its latencies.
+func TestABacklogOfTheWarmUpIsInTheRateAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	a := noisy(rng, 60, 400, 2, 0.2)
+	b := slices.Clone(a)
+	for i := range b {
+		b[i].CarriedOver = b[i].Operations / 4
+	}
+	for _, most := range []int{len(b), len(b) / 2} {
+		thinA, errA := a.Downsample(most)
+		thinB, errB := b.Downsample(most)
+		c, err := compareSides([]Run{thinA}, []Run{thinB}, nil, Defaults())
+		if err := cmp.Or(errA, errB, err); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range c.Metrics {
+			switch want := (m.Name == "qps"); {
+			case want && (m.Verdict != Better || math.Abs(*m.Difference-25) > 0.5):
+				t.Errorf("in %d pieces %s is %s by %v", most, m.Name, m.Verdict, *m.Difference)
+			case !want && *m.Difference != 0:
+				t.Errorf("in %d pieces %s differs by %v", most, m.Name, *m.Difference)
+			}
+		}
+	}
+}
+
+// TestABacklogDoesNotMakeSecondsResembleEachOther: seconds in which only what was carried over ended have no latency,
+// which is not one of 0, and others have the latency of what was measured in them.
+func TestABacklogDoesNotMakeSecondsResembleEachOther(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	run := make(Run, 60)
+	for i := range run {
+		h := histogram.New()
+		for range 100 {
+			h.Record(int64((2 + 0.2*rng.Float64()) * 1e6))
+		}
+		run[i] = Second{Operations: 100, Latency: h.Data()}
+	}
+	length, phi := blockLength(run)
+	for i := range 12 {
+		if i < 6 {
+			run[i] = Second{}
+		}
+		run[i].CarriedOver = 100
+	}
+	if l, p := blockLength(run); l > length+1 || p > phi+0.15 {
+		t.Errorf("blocks of %d s that resemble each other by %.2f, without the backlog %d s and %.2f", l, p, length, phi)
+	}
+	values, _ := meanLatencies(Run{{Operations: 500, Latency: run[59].Latency}, {}})
+	if math.Abs(values[0]-2.1e6) > 0.1e6 || values[1] != values[0] {
+		t.Errorf("mean latencies of %v", values)
+	}
+}
+
 func TestADifferenceIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var fast, slow []Run

@@ -36,9 +36,9 @@ func (s *Service) byLoad(ctx context.Context, e Evidence, f *engine.Figures) []e
 	}
 	for i := range parts {
 		p, m := &parts[i], found[i]
-		p.Operations, p.Errors = m.Operations, m.Errors
+		p.Operations, p.Errors, p.CarriedOver = m.Operations, m.Errors, m.CarriedOver
 		if m.Seconds > 0 {
-			p.QPS = float64(m.Operations) / m.Seconds
+			p.QPS = float64(m.Rated()) / m.Seconds
 		}
 		if h, err := histogram.FromData(m.Latency); err == nil && h.Count() > 0 {
 			p.P50Ms, p.P95Ms, p.P99Ms = quantile(h, 0.5), quantile(h, 0.95), quantile(h, 0.99)

@@ -200,7 +200,7 @@ func TestRemarksOnFigures(t *testing.T) {
 // TestStatementsThatFindNoRowsAreDoubted: alone and inside of transactions, with the parameter that cures it.
 func TestStatementsThatFindNoRowsAreDoubted(t *testing.T) {
 	plan := &engine.Plan{
-		Statements: []engine.Statement{{ID: "update_account", Cure: "workload.params.scale has to be theirs"}},
+		Statements: []engine.Statement{{ID: "update_account", NoRowsHint: "workload.params.scale has to be theirs"}},
 	}
 	for name, c := range map[string]struct {
 		f    engine.StatementFigures

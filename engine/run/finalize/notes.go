@@ -105,8 +105,8 @@ func addMisses(v *live.Validity, f *engine.Figures, plan *engine.Plan, from, to 
 			Kind: s.Kind, Percent: 100 * float64(s.NoRows) / float64(succeeded), Text: usualCure}
 		if plan != nil {
 			for _, p := range plan.Statements {
-				if p.ID == s.StatementID && p.Cure != "" {
-					about.Text = p.Cure
+				if p.ID == s.StatementID && p.NoRowsHint != "" {
+					about.Text = p.NoRowsHint
 				}
 			}
 		}

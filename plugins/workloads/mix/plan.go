@@ -60,7 +60,7 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 			}
 		}
 		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind],
-			Hint: "set workload.params.weights." + kinds[kind] + " to 0", Cure: cure}
+			Hint: "set workload.params.weights." + kinds[kind] + " to 0", NoRowsHint: cure}
 		switch kind {
 		case lookup:
 			s.ID, s.Columns = "point_lookup", columns

@@ -77,8 +77,10 @@ func readOptions(doc *jsondoc.Value) (options, error) {
 }
 
 func readStatement(doc *jsondoc.Value, path string) (sdk.Statement, error) {
-	s := sdk.Statement{Cure: "the table is not as it was when these operations were recorded: restore it; with kind: " +
-		"GENERIC_SQL a statement need not find rows"}
+	s := sdk.Statement{
+		NoRowsHint: "the table is not as it was when these operations were recorded: restore it; with kind: " +
+			"GENERIC_SQL a statement need not find rows",
+	}
 	var sql string
 	recorded, kind := false, -1
 	r := params.At(doc, path)

@@ -65,7 +65,7 @@ func binds(list string) []sdk.Bind {
 func statement(id, kind, table, bindList, sql string, columns ...string) sdk.Statement {
 	return sdk.Statement{ID: id, Kind: kind, Table: table, Binds: binds(bindList), Columns: columns,
 		Writes: kind != sdk.PointLookup && kind != sdk.RangeScan &&
-			kind != sdk.GenericSQL, SQL: map[string]string{dialect: sql}, Cure: cure}
+			kind != sdk.GenericSQL, SQL: map[string]string{dialect: sql}, NoRowsHint: cure}
 }
 
 func begins(transaction int, s sdk.Statement) sdk.Statement {

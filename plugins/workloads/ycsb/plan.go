@@ -84,7 +84,7 @@ func (p *plan) statements(o *options) {
 	all := append([]string{key.Name}, p.fields...)
 	param := "workload"
 	add := func(s sdk.Statement) uint16 {
-		s.Table, s.Param, s.Cure = p.table.Name, param, cure
+		s.Table, s.Param, s.NoRowsHint = p.table.Name, param, cure
 		p.list = append(p.list, s)
 		return uint16(len(p.list) - 1)
 	}

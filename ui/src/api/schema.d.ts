@@ -7822,6 +7822,8 @@ export interface components {
         };
         MeasuredSecond: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             errors: number;
             latency: components["schemas"]["HistogramData"] | null;
             /** Format: int64 */
@@ -8524,7 +8526,7 @@ export interface components {
             binds?: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
             hint?: string;
-            cure?: string;
+            no_rows_hint?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
@@ -9674,7 +9676,7 @@ export interface components {
             bind_order?: number[] | null;
             binds: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
-            cure?: string;
+            no_rows_hint?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
