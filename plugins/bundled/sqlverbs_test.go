@@ -14,8 +14,8 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 )
 
-// each executes operations on one connection, and returns the rows of each statement, execution by execution.
-func (b *bench) each(plan *engine.Plan, params string, operations int) map[string][]int {
+// execute executes operations on one connection, and returns the rows of each statement, execution by execution.
+func (b *bench) execute(plan *engine.Plan, params string, operations int) map[string][]int {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -79,7 +79,7 @@ func TestSQLInsideTransactions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := b.each(plan, params, 130)
+	rows := b.execute(plan, params, 130)
 	for id, want := range map[string]int{"setting": 0, "lock": 0, "point": 0, "gone": 1, "back": 0, "release": 0, "cursor": 0,
 		"move": 2, "fetch": 5, "close": 0, "copied": 7, "many": 3} {
 		if len(rows[id]) == 0 {
