@@ -7605,6 +7605,8 @@ export interface components {
         };
         LoadPart: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             errors: number;
             /** Format: date-time */
             from: string | null;
@@ -8526,12 +8528,12 @@ export interface components {
             binds?: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
             hint?: string;
-            no_rows_hint?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             /** Format: int64 */
             limit?: number;
+            no_rows_hint?: string;
             note?: string;
             param?: string;
             sql?: {
@@ -9676,10 +9678,10 @@ export interface components {
             bind_order?: number[] | null;
             binds: components["schemas"]["Bind"][] | null;
             columns?: string[] | null;
-            no_rows_hint?: string;
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            no_rows_hint?: string;
             sql: string;
             table?: string;
             transaction?: string;
