@@ -69,8 +69,8 @@ func isStreamStatement(sql string) bool {
 	}
 }
 
-// showsEntity reports whether SHOW is of the catalog of streams, by the word behind it, also where that is misspelt. Others
-// are settings of Postgres.
+// showsEntity reports whether SHOW is of the catalog of streams, by the word behind it, also where that is misspelt.
+// Others are settings of Postgres.
 func showsEntity(word string) bool {
 	if strings.ContainsAny(word, "_.") {
 		return false

@@ -111,25 +111,10 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	defer closeTraces()
 	meters := wiring.NewNodeMetrics(e.Version, traces)
 	queries, cache := wiring.OpenQueryWork(id, meters.Node, e.Log)
-	node := worker.NewNode(worker.Options{
-		NodeID:       id,
-		Version:      e.Version,
-		Plugins:      fetched,
-		Drivers:      drivers,
-		Capacity:     c.Capacity,
-		ContactLimit: c.ContactLimit,
-		SpoolDir: filepath.Join(
-			dir,
-			"spool",
-		),
-		SpoolBytes: c.Spool.Bytes(),
-		Reserve:    c.DiskReserve << 20,
-		KeepStored: diskbudget.AcknowledgedFor,
-		Meter:      meters.Node,
-		Queries:    queries,
-		Executions: streams.Executions,
-		Log:        e.Log,
-	})
+	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
+		Capacity: c.Capacity, ContactLimit: c.ContactLimit, SpoolDir: filepath.Join(dir, "spool"),
+		SpoolBytes: c.Spool.Bytes(), Reserve: c.DiskReserve << 20, KeepStored: diskbudget.AcknowledgedFor,
+		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
 	fetched.request = node.RequestPlugin
 	meters.Read = node.State
 	listener, err := rpc.Listen(e.Ctx,
@@ -139,7 +124,6 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 			Segment: cache().Put, Fragments: streams.Host,
 			Log: e.Log})
 	if err != nil {
-		node.Close()
 		node.Close()
 		return listenError(c.Listen, err)
 	}
@@ -173,29 +157,23 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	node.Drain()
 	listener.Draining()
 	tables.Close()
-	if left := node.Leave(context.Background(), c.Drain); !left.None() {
-		e.Log.Error().Int(
-			"run_workers",
-			left.RunWorkers,
-		).Int(
-			"ends",
-			left.Ends,
-		).Int(
-			"parts",
-			left.Parts,
-		).Str(
-			"data_dir",
-			dir,
-		).
-			Msg(
-				"the node ends before servers have everything: the next process on this data directory hands it over",
-			)
-	}
+	c.leave(e, node, dir)
 	streams.Close("the node is draining") // after the run workers that it tells of
 	stop()
 	err = errors.Join(<-served, listener.Close())
 	e.Log.Info().Msg("the node has ended")
 	return err
+}
+
+// leave ends the node's service in order, and logs what no server has received.
+func (c *WorkerCommand) leave(e *terminal.Env, node *worker.Node, dir string) {
+	left := node.Leave(context.Background(), c.Drain)
+	if left.None() {
+		return
+	}
+	e.Log.Error().Int("run_workers", left.RunWorkers).Int("ends", left.Ends).Int("parts", left.Parts).
+		Str("data_dir", dir).
+		Msg("the node ends before servers have everything: the next process on this data directory hands it over")
 }
 
 // announceReady says that the node is there.

@@ -328,7 +328,7 @@ type WorkerState struct {
 	// SilentSince is when something was last heard from a run worker that should report each second and does not,
 	// zero for one that does: its figures are those of then, and count until it is DEAD.
 	SilentSince Time `json:"silent_since"`
-	// LoadEndsBy is until when the load of one that is silent, or was given up, goes on at the latest: it ends it by itself.
+	// LoadEndsBy is when a silent or lost run worker ends its load by itself, at the latest.
 	LoadEndsBy Time `json:"load_ends_by"`
 	// LoadStart is null until its load has begun.
 	LoadStart *LoadStart    `json:"beginning"`

@@ -158,8 +158,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// EndGrace is for how long a run worker waits for the STOP after it had contact last; it is longer than the heartbeats of
-// a node in contact are apart. endSlack is what ending the load in order takes at most.
+// EndGrace is for how long a run worker waits for the STOP after it had contact last; it is longer than the heartbeats
+// of a node in contact are apart. endSlack is what ending the load in order takes at most.
 const (
 	EndGrace = 2 * time.Second
 	endSlack = time.Second

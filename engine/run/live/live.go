@@ -363,11 +363,7 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 		seconds += s.TickSeconds
 		started += s.TickStarted
 		errs += s.TickErrors
-		for k, c := range s.TickByKind {
-			if k < engine.NumKinds {
-				kinds[k] += c.Count
-			}
-		}
+		addKinds(&kinds, s)
 		latency := f.a.unpacker.Unpack(s.TickLatency)
 		if !merge(one, latency) || (latency == nil && s.TickStarted > 0) {
 			missing = true
@@ -384,11 +380,7 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 	for _, s := range before {
 		seconds += s.TickSeconds
 		failed += s.TickErrors
-		for k, c := range s.TickByKind {
-			if k < engine.NumKinds {
-				kinds[k] += c.Count
-			}
-		}
+		addKinds(&kinds, s)
 	}
 	if seconds > 0 {
 		m.QPS = float64(ended) / seconds
@@ -444,6 +436,15 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 		}
 	}
 	return started, errs
+}
+
+// addKinds adds the operations of a snapshot to those of each kind.
+func addKinds(kinds *[engine.NumKinds]int64, s *engine.WorkerSnapshot) {
+	for k, c := range s.TickByKind {
+		if k < engine.NumKinds {
+			kinds[k] += c.Count
+		}
+	}
 }
 
 // tickStarted is how many executions snapshots tell of.

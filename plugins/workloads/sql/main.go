@@ -59,8 +59,8 @@ func (workload) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statem
 			Columns:     s.columns,
 			Transaction: s.transaction,
 			Param:       s.path,
-			NoRowsHint: "what its binds look for is not in the table: the generators key and row take what is there; with kind: " +
-				"GENERIC_SQL a statement need not find rows",
+			NoRowsHint: "what its binds look for is not in the table: the generators key and row take what is there; with " +
+				"kind: GENERIC_SQL a statement need not find rows",
 			SQL:       map[string]string{"postgres": s.text.Numbered(), "snowflake": marked},
 			BindOrder: map[string][]int{"snowflake": order},
 		}
