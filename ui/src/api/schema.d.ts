@@ -7478,6 +7478,8 @@ export interface components {
         };
         KindFigures: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             count: number;
             /** Format: int64 */
             errors: number;
@@ -7587,6 +7589,8 @@ export interface components {
             target_qps?: number;
         };
         LoadPart: {
+            /** Format: int64 */
+            carried_over?: number;
             /** Format: int64 */
             errors: number;
             /** Format: date-time */
@@ -9646,13 +9650,15 @@ export interface components {
         };
         StatementFigures: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             count: number;
             /** Format: int64 */
             errors: number;
             in_transaction: boolean;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
-            latency_ms: components["schemas"]["StatementLatencyMs"];
+            latency_ms: components["schemas"]["StatementLatencyMs"] | null;
             /** Format: double */
             qps: number;
             /** Format: int64 */
