@@ -16,8 +16,8 @@ const (
 )
 
 // A time that goes on to the end of the measurement was cut short by it, and counts from failHoldAtEnd on. Where
-// hardly any operation failed before, fewer failures count: failCountFew in failHoldFew, or failCountAll in failHold where
-// all failed.
+// hardly any operation failed before, fewer failures count: failCountFew in failHoldFew, or failCountAll in failHold
+// where all failed.
 const (
 	failHoldAtEnd    = 750 * time.Millisecond
 	failHoldFew      = 2 * time.Second
