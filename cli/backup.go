@@ -204,8 +204,8 @@ func (c *RestoreCommand) lacksKey(e *terminal.Env) (bool, error) {
 }
 
 // lostKeyCost says what is given up with a key.
-const lostKeyCost = "the passwords of connections and the secrets of notifications have to be entered again, API tokens " +
-	"are void, and nodes join again."
+const lostKeyCost = "the passwords of connections and the secrets of notifications have to be entered again, API " +
+	"tokens are void, and nodes join again."
 
 // checkLostKey refuses --lost-key where nothing is lost, and with what could not be done then.
 func (c *RestoreCommand) checkLostKey(withKey bool) error {

@@ -123,8 +123,8 @@ func TestExecutionsOfNodes(t *testing.T) {
 // TestNodesComeAndGoUnderAQuery: a node that comes is read from then on, one that is killed no more, and the query goes
 // on with the others; of one that drains the last row is told, and the query does not begin anew for it.
 //
-// It fails now and then beside other tests and passes alone (issue 40 looks for the cause), and nothing is run again
-// until it passes: so it is neither in make test nor in make check-ci, and make check runs it alone.
+// It failed when the loss of a node's stream overtook the last rows of that node, which
+// coordinator.TestTheLastRowsOfANodeThatLeavesAreWaitedFor holds. It takes minutes: make check runs it alone.
 func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 	if os.Getenv(clitest.Soak) == "" {
 		t.Skip("make check runs it alone, with LOADSTONE_SOAK")

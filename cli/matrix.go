@@ -92,7 +92,7 @@ func (c *runCommand) beginMatrix(e *terminal.Env, source []byte, scenario engine
 	if err != nil {
 		return nil, "", nil, err
 	}
-	m, err := s.Matrices.Create(e.Ctx, scenario, "cli")
+	m, err := s.Matrices.Create(e.Ctx, scenario, engine.Actor{Name: "cli"})
 	if err == nil {
 		_, err = s.Matrices.Start(context.WithoutCancel(e.Ctx), m.MatrixID, "cli")
 	}

@@ -234,7 +234,7 @@ func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (runResult
 		return runResult{}, err
 	}
 	defer done()
-	run, err := s.Runs.Create(e.Ctx, scenario, "cli")
+	run, err := s.Runs.Create(e.Ctx, scenario, engine.Actor{Name: "cli"})
 	if err != nil {
 		return runResult{}, err
 	}

@@ -297,7 +297,7 @@ func (f *initialRun) run(e *terminal.Env, s *wiring.Services, base string) error
 	if scenario.Matrix != nil {
 		return f.matrix(e, s, base, scenario)
 	}
-	run, err := s.Runs.Create(e.Ctx, scenario, "serve")
+	run, err := s.Runs.Create(e.Ctx, scenario, engine.Actor{Name: "serve"})
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (f *initialRun) run(e *terminal.Env, s *wiring.Services, base string) error
 
 // matrix runs a template with several targets once, and shows it to the end.
 func (f *initialRun) matrix(e *terminal.Env, s *wiring.Services, base string, scenario engine.Scenario) error {
-	m, err := s.Matrices.Create(e.Ctx, scenario, "serve")
+	m, err := s.Matrices.Create(e.Ctx, scenario, engine.Actor{Name: "serve"})
 	if err != nil {
 		return err
 	}

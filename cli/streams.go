@@ -48,8 +48,11 @@ func isStreamStatement(sql string) bool {
 		word := t.Upper()
 		if first {
 			switch word {
-			case "CREATE", "DROP", "GET", "SHOW", "WATCH":
+			case "CREATE", "DROP", "GET", "WATCH", "RESUME":
 				return true
+			case "SHOW":
+				shown, ok, err := l.Next()
+				return err != nil || !ok || showsEntity(shown.Upper())
 			case "EXPLAIN", "SELECT":
 			default:
 				return false
@@ -64,6 +67,20 @@ func isStreamStatement(sql string) bool {
 			return true
 		}
 	}
+}
+
+// showsEntity reports whether SHOW is of the catalog of streams, by the word behind it, also where that is misspelt. Others
+// are settings of Postgres.
+func showsEntity(word string) bool {
+	if strings.ContainsAny(word, "_.") {
+		return false
+	}
+	for _, begin := range []string{"LOG", "PHY", "SOU", "SIN", "QUE", "WOR", "NOD", "BY", "WITH", ";"} {
+		if strings.HasPrefix(word, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 // executeStatements carries a group out; what it gave, or what was done, is the answer.

@@ -43,8 +43,9 @@ type WorkerCommand struct {
 	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
 
-	Spool   wiring.SpoolFlags       `embed:""`
-	Refresh wiring.RefreshNodeFlags `embed:""`
+	Spool       wiring.SpoolFlags       `embed:""`
+	DiskReserve int64                   `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
+	Refresh     wiring.RefreshNodeFlags `embed:""`
 	wiring.StreamMemoryFlags
 	wiring.TraceFlags
 	wiring.TargetFlags
@@ -67,6 +68,9 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	}
 	dir, err := c.makeDataDir()
 	if err != nil {
+		return err
+	}
+	if err := c.Spool.Check(dir, c.DiskReserve<<20); err != nil {
 		return err
 	}
 	lock, err := embedded.Lock(dir)
@@ -107,10 +111,25 @@ func (c *WorkerCommand) Run(e *terminal.Env) error {
 	defer closeTraces()
 	meters := wiring.NewNodeMetrics(e.Version, traces)
 	queries, cache := wiring.OpenQueryWork(id, meters.Node, e.Log)
-	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
-		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
-		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: diskbudget.AcknowledgedFor,
-		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
+	node := worker.NewNode(worker.Options{
+		NodeID:       id,
+		Version:      e.Version,
+		Plugins:      fetched,
+		Drivers:      drivers,
+		Capacity:     c.Capacity,
+		ContactLimit: c.ContactLimit,
+		SpoolDir: filepath.Join(
+			dir,
+			"spool",
+		),
+		SpoolBytes: c.Spool.Bytes(),
+		Reserve:    c.DiskReserve << 20,
+		KeepStored: diskbudget.AcknowledgedFor,
+		Meter:      meters.Node,
+		Queries:    queries,
+		Executions: streams.Executions,
+		Log:        e.Log,
+	})
 	fetched.request = node.RequestPlugin
 	meters.Read = node.State
 	listener, err := rpc.Listen(e.Ctx,

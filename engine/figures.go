@@ -41,6 +41,15 @@ type Stall struct {
 	MissedOperations int64 `json:"missed_operations"`
 }
 
+// Freezes are the times in which all operations were in flight and none was answered, until all were together.
+type Freezes struct {
+	Count          int64   `json:"count"`
+	Seconds        float64 `json:"seconds"`
+	LongestSeconds float64 `json:"longest_seconds"`
+	// Times are the first hundred.
+	Times []Stall `json:"times"`
+}
+
 // FailingTime is a time of the measurement in which over half of the operations that ended had failed.
 type FailingTime struct {
 	From       Time    `json:"from"`
@@ -72,8 +81,10 @@ type KindFigures struct {
 	QPS         float64 `json:"qps"`
 	Rows        int64   `json:"rows"`
 	// NoRows succeeded and found or changed no row.
-	NoRows    int64      `json:"no_rows"`
-	LatencyMs *LatencyMs `json:"latency_ms"`
+	NoRows int64 `json:"no_rows"`
+	// FinishedLate of Count ended after the measurement; they are in no rate.
+	FinishedLate int64      `json:"finished_late,omitempty"`
+	LatencyMs    *LatencyMs `json:"latency_ms"`
 }
 
 // StatementFigures are the figures of one statement, alone or inside transactions, or of the transactions of one name
@@ -87,9 +98,13 @@ type StatementFigures struct {
 	Count         int64  `json:"count"`
 	Errors        int64  `json:"errors"`
 	// Retries counts repetitions of executions; inside transactions it is 0.
-	Retries int64   `json:"retries"`
-	Rows    int64   `json:"rows"`
-	QPS     float64 `json:"qps"`
+	Retries int64 `json:"retries"`
+	// FinishedLate of Count ended after the measurement; they are in no rate.
+	FinishedLate int64 `json:"finished_late,omitempty"`
+	Rows         int64 `json:"rows"`
+	// NoRows succeeded and found or changed no row.
+	NoRows int64   `json:"no_rows"`
+	QPS    float64 `json:"qps"`
 	// LatencyMs is null where operations were carried over alone.
 	LatencyMs *StatementLatencyMs `json:"latency_ms"`
 }
@@ -325,11 +340,15 @@ type Figures struct {
 	// account and in no figure.
 	Overran      int64   `json:"-"`
 	DrainSeconds float64 `json:"drain_seconds"`
+	// LastEnded is when the last execution of the measurement ended, by the record; the store does not keep it.
+	LastEnded Time `json:"-"`
 	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
 	// over that; with 0 there are none.
 	CoveredSeconds *float64 `json:"covered_seconds"`
 	// Stalls are at least a second long; Omission is of a closed loop that had some, else null.
 	Stalls []Stall `json:"stalls,omitempty"`
+	// Freezes are of a closed loop that had at least two, else left out: also shorter ones than stalls.
+	Freezes *Freezes `json:"freezes,omitempty"`
 	// Failing are the times in which over half of what ended had failed.
 	Failing  []FailingTime `json:"failing,omitempty"`
 	Omission *Omission     `json:"coordinated_omission"`
@@ -421,6 +440,11 @@ type Calibration struct {
 	RateErrorPct     float64 `json:"rate_error_pct"`
 	// Percentiles compare what was measured with what the target knows of itself.
 	Percentiles []PercentileError `json:"percentiles"`
+	// MachineBusyPct is how busy the machine's processors were while percentiles were measured, which takes hardly any of
+	// them, and ThreadsWaitedPct for how much of the time in which they could have run the generator's threads waited for
+	// one: made beside other work, it says less.
+	MachineBusyPct   float64 `json:"machine_busy_pct"`
+	ThreadsWaitedPct float64 `json:"threads_waited_pct"`
 }
 
 // PercentileError is how far a measured percentile was from the target's own.
@@ -477,6 +501,8 @@ type Summary struct {
 	Passed      bool              `json:"passed"`
 	Plugins     []PluginRef       `json:"plugins"`
 	Environment Environment       `json:"environment"`
+	// Setup is what was run, for comparisons; null in files of older versions.
+	Setup *Setup `json:"setup"`
 	// Simulated and Emulated are those of Environment.
 	Simulated bool `json:"simulated"`
 	Emulated  bool `json:"emulated"`

@@ -94,6 +94,8 @@ const (
 	NoteNoneAnswered     NoteCode = "none_answered"
 	NoteNoneAnsweredMore NoteCode = "none_answered_more"
 	NoteHiddenLatency    NoteCode = "hidden_latency"
+	// NoteFreezes are too short together to be a cause.
+	NoteFreezes NoteCode = "freezes_short"
 )
 
 // The codes of what is said of a cause.
@@ -124,7 +126,10 @@ const (
 	AboutUnbalanced       NoteCode = "accounting_unbalanced"
 	AboutFallback         NoteCode = CauseFallback
 	AboutKindFailed       NoteCode = CauseKindFailed
+	AboutMisses           NoteCode = CauseMisses
 	AboutConnectionsShort NoteCode = CauseConnectionsShort
+	AboutGeneratorStarved NoteCode = CauseGeneratorStarved
+	AboutFreezes          NoteCode = CauseFreezes
 )
 
 // TextNote is a note in the words of a driver or a plugin.
@@ -261,11 +266,12 @@ var noteWords = map[NoteCode]func(Note) string{
 		)
 	},
 	NoteNothingInserted: func(n Note) string {
-		return fmt.Sprintf(
-			"%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's own count: "+
-				"a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.",
-			n.Percent,
-		)
+		what := "the operations of kind INSERT"
+		if n.Statement != "" {
+			what = "the executions of " + n.Statement + " inside of transactions"
+		}
+		return fmt.Sprintf("%.3g %% of %s succeeded and inserted no row, by the server's own count: a trigger, a rule or "+
+			"ON CONFLICT left it out, or put it elsewhere.", n.Percent, what)
 	},
 	NoteNothingFound: func(n Note) string {
 		return fmt.Sprintf(
@@ -327,6 +333,7 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteNoneAnsweredMore: func(n Note) string {
 		return fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.", n.Count)
 	},
+	NoteFreezes: func(n Note) string { return upper(freezes(n)) + "." },
 	NoteHiddenLatency: func(n Note) string {
 		var parts []string
 		for _, p := range n.Hidden {
@@ -423,7 +430,16 @@ var causeWords = map[NoteCode]func(Note) string{
 			n.Worst,
 		)
 	},
-	AboutNothingMeasured: sentence("no operation was begun in the measurement: there are no figures"),
+	AboutNothingMeasured: func(n Note) string {
+		const text = "no operation was begun in the measurement: there are no figures"
+		switch n.Count {
+		case 0:
+			return text
+		case 1:
+			return text + "; the 1 operation that is recorded was begun in the warm-up"
+		}
+		return fmt.Sprintf("%s; the %d operations that are recorded were begun in the warm-up", text, n.Count)
+	},
 	AboutNothingRecorded: func(n Note) string {
 		return fmt.Sprintf("%d operations were counted while the run went on, and none of them is recorded: there are no "+
 			"figures", n.Count)
@@ -454,6 +470,32 @@ var causeWords = map[NoteCode]func(Note) string{
 		}
 		return text
 	},
+	AboutMisses: func(n Note) string {
+		does := "found"
+		if n.Kind.Write() {
+			does = "changed"
+		}
+		text := fmt.Sprintf("%d of %d executions of %s (%s) that succeeded %s no row (%.3g %%): they are faster than those "+
+			"that find one", n.Count, n.Total, n.Statement, n.Kind, does, n.Percent)
+		if n.Text != "" {
+			text += "; " + n.Text
+		}
+		return text
+	},
+	AboutFreezes: freezes,
+	AboutGeneratorStarved: func(n Note) string {
+		var parts []string
+		for _, p := range n.Hidden {
+			parts = append(parts, fmt.Sprintf("%s by %s of %s", p.Name, LatencyText(p.Ms-p.WouldMs), LatencyText(p.Ms)))
+		}
+		waited := ""
+		if n.Percent > 0 {
+			waited = fmt.Sprintf(" (its threads waited for a processor in %.3g %% of the time in which they could have run)",
+				n.Percent)
+		}
+		return fmt.Sprintf("%s: the generator was late%s: latencies may be too high, %s", n.Node, waited,
+			strings.Join(parts, ", "))
+	},
 	AboutConnectionsShort: func(n Note) string {
 		why := "they were lost, or take long to open"
 		if n.Text != "" {
@@ -463,6 +505,36 @@ var causeWords = map[NoteCode]func(Note) string{
 			max(n.Seconds, 1), why)
 	},
 }
+
+// freezes says how often all operations waited together, and whose that was.
+func freezes(n Note) string {
+	whose := "the target did not answer, while the generator ran and the network sent nothing again"
+	switch n.Cause {
+	case StallOfGenerator:
+		whose = "the generator itself stood still"
+	case StallOfNetwork:
+		whose = "the network lost or held what was sent, which the generator's machine sent again"
+	case StallUnknown:
+		whose = "whether it was the target, the network or the generator is not known"
+	}
+	return fmt.Sprintf(
+		"no operation was answered on any connection %d times, for up to %.2g s and %.3g s in all (%.3g %% of "+
+			"the measurement), and then all were: %s",
+		n.Count,
+		n.Worst,
+		n.Seconds,
+		n.Percent,
+		whose,
+	)
+}
+
+func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// StallOfNetwork and StallUnknown are causes of freezes; without one it is the target's.
+const (
+	StallOfNetwork = "network"
+	StallUnknown   = "unknown"
+)
 
 // StallOfGenerator is the cause of a NoteNoneAnswered where the load generator itself did not run.
 const StallOfGenerator = "generator"

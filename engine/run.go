@@ -24,7 +24,9 @@ type Run struct {
 	WorkerTargets      map[string]WorkerTarget `json:"worker_targets"`
 	StopReason         StopReason              `json:"stop_reason,omitempty"`
 	CancellationReason *string                 `json:"cancellation_reason"`
-	CreatedBy          string                  `json:"created_by,omitempty"`
+	// CreatedBy is the name of who made it; CreatedByID is the user, by which rights are judged, empty for the process.
+	CreatedBy   string `json:"created_by,omitempty"`
+	CreatedByID string `json:"created_by_id,omitempty" doc:"The user who made it; empty where that was a process, or is not known."`
 	// A run of a matrix knows its place in it.
 	MatrixMember
 	// Waiting is what a run waits for that was started and has found no room yet.
@@ -158,3 +160,6 @@ type Artifact struct {
 	SchemaVersion int    `json:"parquet_schema_version"`
 	CreatedAt     Time   `json:"created_at"`
 }
+
+// Actor is who does something: a user, or without an id a process that calls itself so.
+type Actor struct{ ID, Name string }

@@ -154,6 +154,8 @@ type Resources struct {
 	// MaxStallMs is the longest time in which the process did not run although it was to.
 	MaxStallMs float64 `json:"stood_still_ms"`
 	Goroutines int     `json:"goroutines"`
+	// Witness is for the verdict; nil of versions that have none.
+	Witness *Witness `json:"-"`
 }
 
 // LiveState is the live state of a run: a full snapshot, once a second. Every field is present.

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // ValueType is the type of a bind value, as plugins name it.
 type ValueType string
 
@@ -38,6 +40,8 @@ type Statement struct {
 	// Transaction names the transactions that begin with this statement, in
 	// figures and records; "" means that they go by its ID.
 	Transaction string `json:"transaction,omitempty"`
+	// NoRowsHint says what to do when the statement finds no rows, in the workload's words; "" leaves it open.
+	NoRowsHint string `json:"no_rows_hint,omitempty"`
 }
 
 // Column is a column of a target table.
@@ -64,8 +68,8 @@ type Column struct {
 // Constraint is what binds the values of columns of a table.
 type Constraint struct {
 	Name string `json:"name,omitempty"`
-	// Kind is check, foreign_key, unique, exclusion, trigger, partition, domain, or referenced: a foreign key of another
-	// table, References, that refuses DELETE.
+	// Kind is check, foreign_key, unique, exclusion, trigger, partition, domain, referenced (a foreign key of the table
+	// References refuses DELETE), or pointed_at (foreign keys refuse another value in the columns).
 	Kind    string   `json:"kind"`
 	Columns []string `json:"columns"`
 	// Equal are the columns of an exclusion that are compared with =.
@@ -125,11 +129,27 @@ type Pool struct {
 
 // Shown is the plan without values of the target's rows: what pages, reports and files have of it.
 func (p *Plan) Shown() *Plan {
-	if p == nil || p.Pools == nil {
+	if p == nil {
+		return p
+	}
+	top := slices.ContainsFunc(p.Tables, func(t Table) bool {
+		return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Top != nil })
+	})
+	if p.Pools == nil && !top {
 		return p
 	}
 	shown := *p
 	shown.Pools = nil
+	if top {
+		shown.Tables = slices.Clone(p.Tables)
+		for i := range shown.Tables {
+			columns := slices.Clone(shown.Tables[i].Columns)
+			for j := range columns {
+				columns[j].Top = nil
+			}
+			shown.Tables[i].Columns = columns
+		}
+	}
 	return &shown
 }
 

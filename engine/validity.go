@@ -37,6 +37,18 @@ func (v *Validity) SetNotes(notes []Note) {
 	}
 }
 
+// Starved says why what the generator was measured to cost and to err by does not hold for a run, because its machine
+// had less for it then; empty where it holds.
+func (v *Validity) Starved() string {
+	for i := range v.Causes {
+		switch v.Causes[i].Cause {
+		case CauseGeneratorStarved, CauseGeneratorCPU:
+			return "its accuracy certificate does not hold for this run: the machine was busier than when it was measured"
+		}
+	}
+	return ""
+}
+
 // plainNotes are those without parameters whose codes decide something: they are known by their whole
 // sentence in what versions without codes have stored.
 var plainNotes = []NoteCode{NoteTargetLocal, AboutServerDown}
@@ -68,8 +80,8 @@ func (v *Validity) ReadNotes() []Note {
 // ValidityCause is one reason to doubt, with its interval.
 type ValidityCause struct {
 	// Cause is generator_cpu | gc_pause | recorder_stall | lost_worker | snapshot_gap | incomplete_record | schedule_lag
-	// | pool_wait | dropped | errors | failing | nothing_measured | fallback_warehouse | kind_failed | connections_short |
-	// clock_step.
+	// | pool_wait | dropped | errors | failing | nothing_measured | fallback_warehouse | kind_failed | misses |
+	// connections_short | clock_step | generator_starved | freezes.
 	Cause  string `json:"cause"`
 	Detail string `json:"detail"`
 	From   Time   `json:"from"`
@@ -108,5 +120,8 @@ const (
 	CauseNothingMeasured  = "nothing_measured"
 	CauseFallback         = "fallback_warehouse"
 	CauseKindFailed       = "kind_failed"
+	CauseMisses           = "misses"
 	CauseConnectionsShort = "connections_short"
+	CauseGeneratorStarved = "generator_starved"
+	CauseFreezes          = "freezes"
 )

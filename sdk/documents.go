@@ -62,6 +62,8 @@ type LogicalTable struct {
 	AnyShape bool
 	// ComputedKeys: the workload needs no Pool of sampled keys.
 	ComputedKeys bool
+	// OwnKeys: the workload computes the keys of the rows that it has loaded, and takes from a Pool those of others only.
+	OwnKeys bool
 	// Indexes beside the key's.
 	Indexes []Index
 	// Options, by dialect, follow the columns when the table is created.
@@ -116,6 +118,9 @@ type Statement struct {
 	Note string
 	// Hint is what a user can do when the database refuses the statement's values.
 	Hint string
+	// NoRowsHint says what a user can do when the statement finds no rows: a sentence without its point, which names the
+	// parameter.
+	NoRowsHint string
 	// BindOrder, by dialect, says which of Binds each parameter of the SQL takes, where
 	// parameters have no numbers (dialects with ?). Without it they are the binds in their order.
 	BindOrder map[string][]int
@@ -149,6 +154,8 @@ const (
 	Partition  = "partition"
 	Domain     = "domain"
 	Referenced = "referenced"
+	// PointedAt are columns that other rows refer to, which refuse another value.
+	PointedAt = "pointed_at"
 )
 
 // Constraint is what binds the values of columns: those of one constraint belong together.
@@ -158,7 +165,7 @@ type Constraint struct {
 	Columns    []string
 	// Equal are the columns of an exclusion that are compared with =: a new value in one of them never collides.
 	Equal []string
-	// References is the other table of a foreign key; of Referenced, which refuses DELETE, the table that refers to this one.
+	// References is the other table of a foreign key; of Referenced, the table that refers to this one.
 	References string
 	// Self: a foreign key refers to its own table.
 	Self bool
@@ -361,7 +368,8 @@ func WriteConstraints(w *jsondoc.Writer, list []Constraint) {
 func ReadLogicalTable(doc *jsondoc.Value) LogicalTable {
 	t := LogicalTable{Name: doc.Get("name").Str(), Key: doc.Get("key").Strings(), AnyShape: doc.Get("any_shape").Bool(),
 		Empty: doc.Get("empty").Bool(), SizedBy: doc.Get("sized_by").Str(), Varies: doc.Get("varies").Bool(),
-		ComputedKeys: doc.Get("computed_keys").Bool(), Options: readMap(doc.Get("options"))}
+		ComputedKeys: doc.Get("computed_keys").Bool(), OwnKeys: doc.Get("own_keys").Bool(),
+		Options: readMap(doc.Get("options"))}
 	t.Rows, _ = doc.Get("rows").Int()
 	for i := 0; i < doc.Get("indexes").Len(); i++ {
 		x := doc.Get("indexes").At(i)
@@ -383,20 +391,19 @@ func ReadStatements(doc *jsondoc.Value) []Statement {
 		d := doc.At(i)
 		limit, _ := d.Get("limit").Int()
 		s := Statement{
-			ID:      d.Get("id").Str(),
-			Kind:    d.Get("kind").Str(),
-			Table:   d.Get("table").Str(),
-			Columns: d.Get("columns").Strings(),
-			Writes:  d.Get("writes").Bool(),
-			Limit:   int(limit),
-			SQL:     readMap(d.Get("sql")),
-			Transaction: d.Get(
-				"transaction",
-			).Str(),
-			Param:     d.Get("param").Str(),
-			Note:      d.Get("note").Str(),
-			Hint:      d.Get("hint").Str(),
-			BindOrder: readOrders(d.Get("bind_order")),
+			ID:          d.Get("id").Str(),
+			Kind:        d.Get("kind").Str(),
+			Table:       d.Get("table").Str(),
+			Columns:     d.Get("columns").Strings(),
+			Writes:      d.Get("writes").Bool(),
+			Limit:       int(limit),
+			SQL:         readMap(d.Get("sql")),
+			Transaction: d.Get("transaction").Str(),
+			Param:       d.Get("param").Str(),
+			Note:        d.Get("note").Str(),
+			Hint:        d.Get("hint").Str(),
+			NoRowsHint:  d.Get("no_rows_hint").Str(),
+			BindOrder:   readOrders(d.Get("bind_order")),
 		}
 		for j := 0; j < d.Get("binds").Len(); j++ {
 			b := d.Get("binds").At(j)
@@ -525,7 +532,8 @@ func (t LogicalTable) Write(w *jsondoc.Writer) {
 	for _, flag := range [...]struct {
 		name string
 		set  bool
-	}{{"empty", t.Empty}, {"varies", t.Varies}, {"computed_keys", t.ComputedKeys}} {
+	}{{"empty", t.Empty}, {"varies", t.Varies}, {"computed_keys", t.ComputedKeys},
+		{"own_keys", t.OwnKeys}} {
 		if flag.set {
 			w.Key(flag.name).Bool(true)
 		}
@@ -579,6 +587,7 @@ func WriteStatements(w *jsondoc.Writer, list []Statement) {
 		optional(w, "param", s.Param)
 		optional(w, "note", s.Note)
 		optional(w, "hint", s.Hint)
+		optional(w, "no_rows_hint", s.NoRowsHint)
 		if len(s.BindOrder) > 0 {
 			w.Key("bind_order").Object()
 			for _, dialect := range sortedNames(s.BindOrder) {

@@ -27,7 +27,7 @@ type lineup struct {
 
 const matrixDSN = "postgres://me:hunter2@db.example/x"
 
-func (l *lineup) Create(ctx context.Context, s engine.Scenario, by string) (matrix.State, error) {
+func (l *lineup) Create(ctx context.Context, s engine.Scenario, by engine.Actor) (matrix.State, error) {
 	if s.Matrix == nil {
 		return matrix.State{}, engine.InvalidField("matrix", "is missing", "name the targets")
 	}
@@ -35,10 +35,15 @@ func (l *lineup) Create(ctx context.Context, s engine.Scenario, by string) (matr
 	defer l.mu.Unlock()
 	l.made++
 	state := matrix.State{MatrixRun: engine.MatrixRun{MatrixID: fmt.Sprintf("m-%d", l.made), Name: s.Name,
-		Status: engine.StatusPrepared, CreatedBy: by}}
+		Status: engine.StatusPrepared, CreatedBy: by.Name}}
 	for i, target := range s.Matrix.Targets {
-		run := engine.Run{RunID: fmt.Sprintf("r-%d", i+1), Status: engine.StatusPrepared, CreatedBy: by,
-			CreatedAt: engine.Time{Time: time.Now()}}
+		run := engine.Run{
+			RunID:       fmt.Sprintf("r-%d", i+1),
+			Status:      engine.StatusPrepared,
+			CreatedBy:   by.Name,
+			CreatedByID: by.ID,
+			CreatedAt:   engine.Time{Time: time.Now()},
+		}
 		run.Scenario.Target.Connection, run.Scenario.Target.ConnectionID = target.Connection, target.ConnectionID
 		run.Scenario.Target.Connection.DSN = matrixDSN
 		state.Labels = append(state.Labels, target.Label)

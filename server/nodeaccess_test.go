@@ -21,10 +21,10 @@ func (g *gatekeeper) note(format string, args ...any) {
 	g.did = append(g.did, fmt.Sprintf(format, args...))
 }
 
-func (g *gatekeeper) Token(_ context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken,
+func (g *gatekeeper) Token(_ context.Context, by engine.Actor, uses int, valid time.Duration) (string, store.NodeToken,
 	error) {
 	g.note("token %d %s", uses, valid)
-	return "lsn_secret", store.NodeToken{TokenID: "t", Uses: max(uses, 1), CreatedBy: by}, nil
+	return "lsn_secret", store.NodeToken{TokenID: "t", Uses: max(uses, 1), CreatedBy: by.Name}, nil
 }
 
 func (g *gatekeeper) Tokens(context.Context) ([]store.NodeToken, error) {

@@ -61,7 +61,7 @@ func (o *orchestra) name() string {
 	return fmt.Sprintf("run-%d", o.n)
 }
 
-func (o *orchestra) Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error) {
+func (o *orchestra) Create(ctx context.Context, s engine.Scenario, by engine.Actor) (engine.Run, error) {
 	o.lmu.Lock()
 	o.created = append(o.created, s)
 	panics := o.panics
@@ -71,7 +71,7 @@ func (o *orchestra) Create(ctx context.Context, s engine.Scenario, by string) (e
 	}
 	id := o.name()
 	if err := o.CreateRun(ctx, engine.Run{RunID: id, TemplateID: s.TemplateID, RunName: s.Name, Scenario: s,
-		CreatedBy: by}); err != nil {
+		CreatedBy: by.Name, CreatedByID: by.ID}); err != nil {
 		return engine.Run{}, err
 	}
 	return o.Run(ctx, id)
@@ -212,7 +212,7 @@ func (o *orchestra) Compare(ctx context.Context, a, b []string, _ compare.Option
 	return compare.Comparison{Metrics: []compare.Metric{}, Notes: []string{}, Verdict: compare.Same}, nil
 }
 
-func (o *orchestra) RetryEnrichment(_ context.Context, runID, _ string) (engine.Enrichment, error) {
+func (o *orchestra) RetryEnrichment(_ context.Context, runID string, _ engine.Actor) (engine.Enrichment, error) {
 	if _, err := o.Run(context.Background(), runID); err != nil {
 		return engine.Enrichment{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/run/matrix"
@@ -133,20 +132,15 @@ func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
 	still(made.RunID, "bob, who started it, is locked out")
 	// Another of the name has neither the run nor the links of who was deleted.
 	o.do("DELETE", "/api/users/"+o.people["bob"].UserID, nil).want(t, http.StatusNoContent)
-	o.join("bob", store.RoleAdmin)
+	gone := o.people["bob"].UserID
+	another, _ := o.join("bob", store.RoleAdmin)
 	still(made.RunID, "bob, who started it, is no user any more")
-	if err := judge.RecheckShare(
-		t.Context(),
-		"bob",
-		made.CreatedAt,
-		made.RunID,
-	); !engine.HasCode(
-		err,
-		engine.CodeForbidden,
-	) {
+	if err := judge.RecheckShare(t.Context(), store.Share{CreatedBy: "bob", CreatedByID: gone,
+		RunID: made.RunID}); !engine.HasCode(err, engine.CodeForbidden) {
 		t.Errorf("a link of another bob's is judged as %v", err)
 	}
-	if err := judge.RecheckShare(t.Context(), "bob", engine.At(time.Now()), made.RunID); err != nil {
+	if err := judge.RecheckShare(t.Context(), store.Share{CreatedBy: "bob", CreatedByID: another.UserID,
+		RunID: made.RunID}); err != nil {
 		t.Errorf("a link of bob's is judged as %v", err)
 	}
 }

@@ -20,10 +20,20 @@ type stored struct {
 	*postgres.Store
 }
 
-func (s stored) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
+func (s stored) Create(ctx context.Context, sc engine.Scenario, by engine.Actor) (engine.Run, error) {
 	id := s.name()
-	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
-		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: 1, CreatedBy: by}
+	run := engine.Run{
+		RunID:           id,
+		ResultID:        id,
+		TemplateID:      sc.TemplateID,
+		RunName:         sc.Name,
+		Scenario:        sc,
+		Status:          engine.StatusPrepared,
+		Phase:           engine.PhasePreparing,
+		WorkersExpected: 1,
+		CreatedBy:       by.Name,
+		CreatedByID:     by.ID,
+	}
 	if err := s.CreateRun(ctx, run); err != nil {
 		return run, err
 	}

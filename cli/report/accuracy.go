@@ -26,6 +26,10 @@ func printAccuracy(p func(string, ...any), s *engine.Summary) {
 		p("generator\tnot measured on this machine with this version")
 		return
 	}
+	if starved := s.ValidityDetail.Starved(); starved != "" {
+		p("generator\t%s", starved)
+		return
+	}
 	worst := 0.0
 	for _, e := range c.Percentiles {
 		if math.Abs(e.ErrorMs) > math.Abs(worst) {
@@ -41,5 +45,9 @@ func printAccuracy(p func(string, ...any), s *engine.Summary) {
 		terminal.ShortRate(c.ScheduleRate),
 		worst,
 	)
-	p("\tmeasured on this machine at %s; see loadstone calibrate", c.At.Format("2006-01-02 15:04"))
+	busy := ""
+	if c.MachineBusyPct > 0 {
+		busy = fmt.Sprintf(", %.0f %% of its processors busy", c.MachineBusyPct)
+	}
+	p("\tmeasured on this machine at %s%s; see loadstone calibrate", c.At.Format("2006-01-02 15:04"), busy)
 }

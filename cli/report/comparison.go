@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
@@ -25,15 +26,19 @@ func Comparison(out io.Writer, c compare.Comparison) {
 		}
 		return fmt.Sprintf("%s (%s)", side, standIn)
 	}
+	if text := unlikeText(c.Unlike); text != "" {
+		_, _ = fmt.Fprintf(out, "%s\n\n", terminal.Shown(text))
+	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
+	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tcan show\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
 	for _, m := range c.Metrics {
 		_, _ = fmt.Fprintf(
 			w,
-			"%s\t%s\t%s\t%s\t  %s\n",
+			"%s\t%s\t%s\t%s\t%s\t  %s\n",
 			m.Name,
 			metricText(m.A, m.Unit),
 			metricText(m.B, m.Unit),
+			detectableText(m),
 			m.Verdict,
 			m.Reason,
 		)
@@ -56,6 +61,29 @@ func Comparison(out io.Writer, c compare.Comparison) {
 	_, _ = fmt.Fprintf(out, "\nB is %s%s.\n",
 		map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same",
 			compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
+}
+
+// unlikeText says in what the sides differ besides what is compared.
+func unlikeText(list []compare.Unlike) string {
+	var names []string
+	for _, u := range list {
+		names = append(names, u.What)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "Not like with like: the runs differ in their " + strings.Join(names, ", ") + "."
+}
+
+// detectableText is the smallest difference that the runs can show.
+func detectableText(m compare.Metric) string {
+	switch {
+	case m.Detectable == nil:
+		return "–"
+	case m.Unit == "fraction":
+		return fmt.Sprintf("%.2g pp", *m.Detectable*100)
+	}
+	return fmt.Sprintf("%.3g %%", *m.Detectable)
 }
 
 // metricText writes what a run has of a metric as the summary of a run does; unit is the metric's.
@@ -81,10 +109,17 @@ func ComparisonCSV(out io.Writer, c compare.Comparison) error {
 		}
 		return strconv.FormatFloat(*v, 'g', -1, 64)
 	}
-	rows := [][]string{{"metric", "unit", "a", "b", "difference", "low", "high", "verdict", "reason"}}
+	whole := func(v *int) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.Itoa(*v)
+	}
+	rows := [][]string{{"metric", "unit", "a", "b", "difference", "low", "high", "detectable", "more_runs", "verdict",
+		"reason"}}
 	for _, m := range c.Metrics {
 		rows = append(rows, []string{m.Name, m.Unit, digits(m.A), digits(m.B), digits(m.Difference), digits(m.Low),
-			digits(m.High), string(m.Verdict), m.Reason})
+			digits(m.High), digits(m.Detectable), whole(m.MoreRuns), string(m.Verdict), m.Reason})
 	}
 	return w.WriteAll(rows)
 }

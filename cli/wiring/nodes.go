@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
@@ -42,6 +43,43 @@ func (f SpoolFlags) Bytes() int64 {
 		return -1
 	}
 	return f.SpoolBudget << 20
+}
+
+// minSpoolMB is the smallest budget: a part and its neighbours.
+const minSpoolMB = 64
+
+// Check is an error where the budget cannot be kept on the disk of a data directory, of which reserve bytes stay free.
+func (f SpoolFlags) Check(dataDir string, reserve int64) error {
+	if f.SpoolBudget <= 0 {
+		return nil
+	}
+	refuse := func(why, hint string) error {
+		return engine.InvalidField("--spool-budget", fmt.Sprintf("%d MB cannot be kept: %s", f.SpoolBudget, why), hint)
+	}
+	if f.SpoolBudget < minSpoolMB {
+		return refuse(fmt.Sprintf("a part of a record and its neighbours take %d MB", minSpoolMB),
+			fmt.Sprintf("give at least %d, or leave it out for half of what is free", minSpoolMB))
+	}
+	free, size, ok := record.Space(dataDir)
+	if !ok {
+		return nil
+	}
+	reserve = record.Reserve(dataDir, reserve)
+	most, what := free, "free"
+	if spool := filepath.Join(dataDir, "spool"); !emptyFolder(spool) {
+		most, what = size, "in size" // what a process before has left has to be handed over first
+	}
+	if most -= reserve; f.Bytes() > most {
+		return refuse(fmt.Sprintf("the disk of %s has %d MB %s, of which %d MB stay free (--disk-reserve)", dataDir,
+			(most+reserve)>>20, what, reserve>>20),
+			fmt.Sprintf("give at most %d, or put --data-dir on a larger disk", max(most>>20, 0)))
+	}
+	return nil
+}
+
+func emptyFolder(dir string) bool {
+	found, err := os.ReadDir(dir)
+	return err != nil || len(found) == 0
 }
 
 // openLocalNode starts the node in this process. It outlives ctx: runs are stopped by

@@ -183,6 +183,9 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.Nodes.Spool.Check(dir, flags.DiskReserve<<20); err != nil {
+		return nil, err
+	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
 		hub: &system.Hub{Node: protocol.OwnNode}, recorded: &executions.Fanout{},
 		streamMemory: o.StreamMemory.Limits()}

@@ -145,7 +145,13 @@ var controlStore = []attack{
 			if err := os.WriteFile(file, []byte(takeover(dsn)), 0o600); err != nil {
 				return err
 			}
-			out, err := s.run("run", "run", file, "--server", c.Base, "--token", c.Token, "--allow-writes")
+			token := c.Token
+			for _, of := range s.users[oscar].tokens { // the command line has no session
+				if of.Base == c.Base {
+					token = of.Token
+				}
+			}
+			out, err := s.run("run", "run", file, "--server", c.Base, "--token", token, "--allow-writes")
 			if err == nil {
 				return nil
 			}
@@ -176,7 +182,8 @@ func rulePosts(ctx context.Context, s *stage) (string, error) {
 			"{rows: 100, if_exists: use}\nworkload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 1, "+
 			"duration_seconds: 4, warmup_seconds: 0}\nrules:\n",
 			name, s.dsnAs("target_owner", target), strings.ReplaceAll(name, "-", "_"))
-		for n, url := range []string{"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
+		for n, url := range []string{"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/",
+			"http://[fe80::1]/",
 			"http://[::ffff:169.254.169.254]/", "http://100.100.100.200/"} {
 			source += fmt.Sprintf("- name: r%d\n  when: SELECT recordsProcessed FROM worker_statistics\n  do: webhook\n"+
 				"  url: %q\n", n, url)

@@ -108,6 +108,8 @@ type LogicalTable struct {
 	// ComputedKeys: the workload knows every key and value it needs from Rows and its
 	// parameters, so that nothing is sampled from the table.
 	ComputedKeys bool `json:"computed_keys,omitempty"`
+	// OwnKeys: the workload computes the keys of the rows that it has loaded, and takes sampled ones for others only.
+	OwnKeys bool `json:"own_keys,omitempty"`
 	// Indexes are made beside the key's, after the rows are loaded.
 	Indexes []LogicalIndex `json:"indexes,omitempty"`
 	// Options follow the columns when the table is created, keyed by dialect:
@@ -170,6 +172,8 @@ type Statement struct {
 	Note string `json:"note,omitempty"`
 	// Hint is what helps when the database refuses the statement's values.
 	Hint string `json:"hint,omitempty"`
+	// NoRowsHint says what a user can do when it finds no rows.
+	NoRowsHint string `json:"no_rows_hint,omitempty"`
 	// BindOrder says, by dialect, which bind each parameter of SQL takes; see engine.Statement.
 	BindOrder map[string][]int `json:"bind_order,omitempty"`
 }

@@ -53,12 +53,12 @@ type Preflight = prepare.Preflight
 
 // Create stores a PREPARED run of a valid scenario. The plugins, the parameters
 // and the connection's name are checked; the target is not contacted.
-func (d *Creator) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
+func (d *Creator) Create(ctx context.Context, sc engine.Scenario, by engine.Actor) (engine.Run, error) {
 	return d.CreateMember(ctx, sc, by, engine.MatrixMember{})
 }
 
 // CreateMember is Create for a run that has a place in a matrix.
-func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by string,
+func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by engine.Actor,
 	place engine.MatrixMember) (engine.Run, error) {
 	if err := prepare.OneTarget(sc); err != nil {
 		return engine.Run{}, err
@@ -81,7 +81,8 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	id := uuid.NewString()
 	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
-		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
+		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by.Name, CreatedByID: by.ID,
+		MatrixMember: place}
 	if err := d.opts.Store.CreateRun(ctx, run); err != nil {
 		return engine.Run{}, query.StoreError(fmt.Errorf("creating the run: %w", err))
 	}

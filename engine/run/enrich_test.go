@@ -239,7 +239,14 @@ func TestEnrichmentOfARun(t *testing.T) {
 	if err := f.svc.Delete(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
 		t.Fatalf("deleting gave %v", err)
 	}
-	if _, err := f.svc.RetryEnrichment(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := f.svc.RetryEnrichment(
+		t.Context(),
+		run.RunID,
+		engine.Actor{Name: "tester"},
+	); !engine.HasCode(
+		err,
+		engine.CodeConflict,
+	) {
 		t.Fatalf("a second one gave %v", err)
 	}
 	a.set(nil, nil)
@@ -336,7 +343,7 @@ func TestEnrichmentIsRetried(t *testing.T) {
 	// A retry whose end the server does not see.
 	a.set(nil, errors.New("the network is down"))
 	a.asked = 0
-	e, err := f.svc.RetryEnrichment(t.Context(), run.RunID, "tester")
+	e, err := f.svc.RetryEnrichment(t.Context(), run.RunID, engine.Actor{Name: "tester"})
 	if err != nil || e.Status != engine.EnrichmentPending {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -388,7 +395,14 @@ func TestPostgresHasNoHistory(t *testing.T) {
 		!strings.HasPrefix(d.Enrichment.Reason, "Postgres keeps no history") || d.Enrichment.Retryable {
 		t.Fatalf("%+v", d.Enrichment)
 	}
-	if _, err := f.svc.RetryEnrichment(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := f.svc.RetryEnrichment(
+		t.Context(),
+		run.RunID,
+		engine.Actor{Name: "tester"},
+	); !engine.HasCode(
+		err,
+		engine.CodeConflict,
+	) {
 		t.Fatalf("a retry gave %v", err)
 	}
 }
@@ -404,7 +418,7 @@ func TestAnEnrichmentIsRevoked(t *testing.T) {
 	const why = "It was stopped: ada, who started the run, is locked out."
 	revoked := func(by string) {
 		t.Helper()
-		if o, under := f.svc.Enrichments()[run.RunID]; !under || o.By != by || o.At.IsZero() != (by == "") {
+		if o, under := f.svc.Enrichments()[run.RunID]; !under || o.By.Name != by {
 			t.Fatalf("it is that of %+v, %v", o, under)
 		}
 		if err := f.svc.RevokeEnrichment(t.Context(), run.RunID, why); err != nil {
@@ -419,7 +433,7 @@ func TestAnEnrichmentIsRevoked(t *testing.T) {
 	}
 	f.until(run.RunID, func(p *engine.LiveState) bool { return p.Enrichment.Polls > 1 })
 	revoked("")
-	if _, err := f.svc.RetryEnrichment(t.Context(), run.RunID, "bob"); err != nil {
+	if _, err := f.svc.RetryEnrichment(t.Context(), run.RunID, engine.Actor{Name: "bob"}); err != nil {
 		t.Fatal(err)
 	}
 	revoked("bob")

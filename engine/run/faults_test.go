@@ -95,7 +95,7 @@ func TestAStartWhoseAnswerIsLostLeavesNoRunWithoutOwner(t *testing.T) {
 	flaky := &faulty{}
 	f.wrap = func(s enginerun.ControlStore) enginerun.ControlStore { flaky.ControlStore = s; return flaky }
 	f.start()
-	created, err := f.svc.Create(t.Context(), f.scenario(nil), "tester")
+	created, err := f.svc.Create(t.Context(), f.scenario(nil), engine.Actor{Name: "tester"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (f *fixture) start() *fixture {
 	f.t.Helper()
 	link := protocol.NewMemory()
 	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers,
+	node := worker.NewNode(worker.Options{NodeID: "local", Sample: sampleMachine(), Plugins: f.plugins, Drivers: drivers,
 		SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -160,7 +160,7 @@ func (f *fixture) scenario(change func(*engine.Scenario)) engine.Scenario {
 // run creates and starts a run.
 func (f *fixture) run(change func(*engine.Scenario)) engine.Run {
 	f.t.Helper()
-	created, err := f.svc.Create(f.t.Context(), f.scenario(change), "tester")
+	created, err := f.svc.Create(f.t.Context(), f.scenario(change), engine.Actor{Name: "tester"})
 	if err != nil {
 		f.t.Fatalf("creating: %v", err)
 	}

@@ -148,12 +148,14 @@ func begins(t *testing.T, storeTakes time.Duration, nodes []*farAway) engine.Run
 	for _, n := range nodes {
 		n.link = protocol.NewMemory()
 		dialers = append(dialers, n.link)
-		w := worker.NewNode(worker.Options{NodeID: n.name, Plugins: quietHost{}, SpoolDir: t.TempDir(), Reserve: -1,
-			Capacity: 10, Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Log: zerolog.Nop(),
-			Clock: func() time.Time { return time.Now().Add(n.ahead) },
-			OpenLoad: func(context.Context, load.Config, int, func(int, int)) (worker.Load, error) {
-				return &quietLoad{n: n, done: make(chan struct{})}, nil
-			}})
+		w := worker.NewNode(
+			worker.Options{NodeID: n.name, Sample: sampleMachine(), Plugins: quietHost{}, SpoolDir: t.TempDir(), Reserve: -1,
+				Capacity: 10, Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Log: zerolog.Nop(),
+				Clock: func() time.Time { return time.Now().Add(n.ahead) },
+				OpenLoad: func(context.Context, load.Config, int, func(int, int)) (worker.Load, error) {
+					return &quietLoad{n: n, done: make(chan struct{})}, nil
+				}},
+		)
 		serving.Go(func() { _ = w.Listen(ctx, n) })
 	}
 	kept := lazyStore{fake.New(), storeTakes}

@@ -357,6 +357,7 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 		return
 	}
 	l.plan = r.plan
+	l.agg.CountOwn(r.plan.Plan)
 	for _, n := range r.plan.Notes {
 		l.writeLog(engine.LogInfo, nil, "%s", n)
 	}

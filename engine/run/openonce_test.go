@@ -35,7 +35,7 @@ func TestAConnectionIsUnsealedOnceAtCreateAndOnceAtStart(t *testing.T) {
 	run, err := f.svc.Create(
 		t.Context(),
 		f.scenario(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 0.5 }),
-		"ada",
+		engine.Actor{Name: "ada"},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAStartOutlivesAConnectionThatCouldNotBeReadOnce(t *testing.T) {
 	run, err := f.svc.Create(
 		t.Context(),
 		f.scenario(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 0.5 }),
-		"ada",
+		engine.Actor{Name: "ada"},
 	)
 	if err != nil {
 		t.Fatal(err)

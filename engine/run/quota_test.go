@@ -24,7 +24,7 @@ func TestQuotasOfLiveRuns(t *testing.T) {
 	f.wait(f.run(nil).RunID) // makes the table; it is over and counts no more
 	start := func(by string, connections int) (engine.Run, error) {
 		t.Helper()
-		created, err := f.svc.Create(t.Context(), f.scenario(long(connections)), by)
+		created, err := f.svc.Create(t.Context(), f.scenario(long(connections)), engine.Actor{Name: by})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,6 +47,7 @@ func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 	run.Scenario.Workload, steered = scaling.EffectiveWorkload(run.Scenario.Workload, r.Events)
 	l := newLive(s, run, clock, workers, life, run.CreatedBy)
 	l.plan = &prepare.Prepared{Plan: r.Plan}
+	l.agg.CountOwn(r.Plan)
 	if run.Scenario.Scaling.Elastic() {
 		// Run workers may have to join it.
 		ctx, cancel := context.WithTimeout(s.lifetime, writer.StoreTimeout)

@@ -288,7 +288,7 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 
 // RetryEnrichment asks the history of a finished run again, in the background.
 // What was found before is kept.
-func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+func (s *Service) RetryEnrichment(ctx context.Context, runID string, by engine.Actor) (engine.Enrichment, error) {
 	return s.enrichments.Retry(ctx, runID, by)
 }
 

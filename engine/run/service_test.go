@@ -129,7 +129,7 @@ func TestAUserStopsARun(t *testing.T) {
 
 func TestStopBeforeStartAndWhilePreparing(t *testing.T) {
 	f := newFixture(t).start()
-	created, err := f.svc.Create(t.Context(), f.scenario(nil), "tester")
+	created, err := f.svc.Create(t.Context(), f.scenario(nil), engine.Actor{Name: "tester"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := f.svc.Create(t.Context(), f.scenario(tc.change), "tester")
+			_, err := f.svc.Create(t.Context(), f.scenario(tc.change), engine.Actor{Name: "tester"})
 			var e *engine.Error
 			if !errors.As(err, &e) || e.Code != tc.code ||
 				!slices.ContainsFunc(e.Fields, func(x engine.FieldError) bool { return x.Field == tc.field && x.Hint != "" }) {

@@ -36,7 +36,7 @@ func TestARunThatWasEndedMeanwhileIsNotBegun(t *testing.T) {
 	f := newFixture(t)
 	f.wrap = func(s enginerun.ControlStore) enginerun.ControlStore { return overtaken{s} }
 	f.start()
-	run, err := f.svc.Create(t.Context(), f.scenario(nil), "test")
+	run, err := f.svc.Create(t.Context(), f.scenario(nil), engine.Actor{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // outliving gives the fixture a node that outlives its servers, with a link for each.
 func (f *fixture) outliving(links ...*protocol.Memory) *worker.Node {
-	node := worker.NewNode(worker.Options{NodeID: "elsewhere", Plugins: f.plugins,
+	node := worker.NewNode(worker.Options{NodeID: "elsewhere", Sample: sampleMachine(), Plugins: f.plugins,
 		Drivers:  map[string]target.Driver{f.driver.Name(): f.driver},
 		SpoolDir: filepath.Join(f.dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())

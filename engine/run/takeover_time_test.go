@@ -77,12 +77,14 @@ func succeed(t *testing.T, ahead, behind, storeTakes, warmup, after time.Duratio
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l := &timedLoad{quietLoad: quietLoad{done: make(chan struct{})}}
-	node := worker.NewNode(worker.Options{NodeID: "elsewhere", Plugins: quietHost{}, SpoolDir: t.TempDir(), Reserve: -1,
-		Capacity: 10, Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Log: zerolog.Nop(),
-		Clock: func() time.Time { return time.Now().Add(-3 * time.Minute) },
-		OpenLoad: func(context.Context, load.Config, int, func(int, int)) (worker.Load, error) {
-			return l, nil
-		}})
+	node := worker.NewNode(
+		worker.Options{NodeID: "elsewhere", Sample: sampleMachine(), Plugins: quietHost{}, SpoolDir: t.TempDir(), Reserve: -1,
+			Capacity: 10, Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Log: zerolog.Nop(),
+			Clock: func() time.Time { return time.Now().Add(-3 * time.Minute) },
+			OpenLoad: func(context.Context, load.Config, int, func(int, int)) (worker.Load, error) {
+				return l, nil
+			}},
+	)
 	var serving sync.WaitGroup
 	kept := lazyStore{fake.New(), storeTakes}
 	server := func(owner string, ahead time.Duration, with ...func(*enginerun.Options)) *enginerun.Service {

@@ -67,7 +67,7 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := protocol.NewMemory()
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: host, Drivers: drivers,
+	node := worker.NewNode(worker.Options{NodeID: "local", Sample: sampleMachine(), Plugins: host, Drivers: drivers,
 		SpoolDir: filepath.Join(dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -91,13 +91,19 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 		node.Close()
 	}()
 
-	run, err := svc.Create(t.Context(), engine.Scenario{Name: "third",
+	run, err := svc.Create(t.Context(), engine.Scenario{
+		Name: "third",
 		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "trivial", DSN: "anywhere"}, Adapter: "trivial",
 			TableName: "things"},
 		Workload: engine.Workload{Plugin: "mix", Params: []byte(`{"weights": {"POINT_LOOKUP": 1}}`), LoadMode: engine.LoadQPS,
 			TargetQPS: rate(500), Arrival: engine.ArrivalPoisson,
 			ConcurrentConnections: 4, DurationSeconds: 1, Seed: 1, Repeat: 1},
-		Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 1, PerWorkerCapacity: 8}}, "tester")
+		Scaling: engine.Scaling{
+			Mode:              engine.ScalingFixed,
+			WorkerCount:       1,
+			PerWorkerCapacity: 8,
+		},
+	}, engine.Actor{Name: "tester"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,14 @@ import (
 // Share is a link by which somebody who is not signed in sees the report of one run. Only the SHA-256 of its secret
 // is stored.
 type Share struct {
-	ShareID   string      `json:"share_id"`
-	RunID     string      `json:"run_id"`
-	RunName   string      `json:"run_name" doc:"As it was when the link was made."`
-	CreatedBy string      `json:"created_by"`
-	CreatedAt engine.Time `json:"created_at"`
-	ExpiresAt engine.Time `json:"expires_at"`
+	ShareID   string `json:"share_id"`
+	RunID     string `json:"run_id"`
+	RunName   string `json:"run_name" doc:"As it was when the link was made."`
+	CreatedBy string `json:"created_by"`
+	// CreatedByID is the user by whose rights of now the link shows something.
+	CreatedByID string      `json:"created_by_id,omitempty"`
+	CreatedAt   engine.Time `json:"created_at"`
+	ExpiresAt   engine.Time `json:"expires_at"`
 	// UsedAt is zero for a link that nobody has opened.
 	UsedAt   engine.Time `json:"used_at" doc:"When it was opened last; null when it never was."`
 	UseCount int64       `json:"use_count"`

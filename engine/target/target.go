@@ -211,13 +211,13 @@ type Conn interface {
 type Transaction uint8
 
 const (
-	// TransactionUnknown: the driver is not told, or the connection is lost.
+	// TransactionUnknown is where the driver is not told, or the connection is lost.
 	TransactionUnknown Transaction = iota
-	// TransactionNone: no transaction is open.
+	// TransactionNone is outside of any transaction.
 	TransactionNone
-	// TransactionOpen: one is open, and takes statements.
+	// TransactionOpen is inside one that takes statements.
 	TransactionOpen
-	// TransactionFailed: one is open, and takes nothing but its end.
+	// TransactionFailed is inside one that takes nothing but its end.
 	TransactionFailed
 )
 

@@ -57,16 +57,26 @@ func (n *Node) report() { n.out.each(n.reportTo) }
 // reportTo sends the node's status to one server, with what its clock is to the node's.
 func (n *Node) reportTo(s *session) {
 	n.mu.Lock()
-	draining := n.draining || n.drainRequested
+	draining, refusal := n.draining || n.drainRequested, n.refusal
 	n.mu.Unlock()
 	now, line := time.Now(), n.clock.Now()
 	ahead, wrong := s.clocks.estimate(line)
 	if wrong > 0 {
 		ahead -= n.clock.Offset() // the page shows the machine's clock as it is set now
 	}
-	s.out.Put(protocol.Status{ClockOffset: ahead, ClockError: wrong,
-		Sequence: n.statuses.next(now, line), NodeID: n.opts.NodeID, Alive: true,
-		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
+	s.out.Put(protocol.Status{
+		ClockOffset: ahead,
+		ClockError:  wrong,
+		Sequence:    n.statuses.next(now, line),
+		NodeID:      n.opts.NodeID,
+		Alive:       true,
+		AcceptingWork: !draining &&
+			refusal == "",
+		Refusal:   refusal,
+		Draining:  draining,
+		Resources: *n.resources.Load(),
+		At:        now,
+	})
 }
 
 // acknowledgedStatus hands an acknowledgement to the run workers that it is about.
@@ -138,8 +148,8 @@ func (w *runWorker) setEnd(at time.Time, epoch int64) {
 	w.tryEnd()
 }
 
-// tryEnd ends the load in order when its planned end has come and the owner of the run is out of reach: as the STOP does
-// that has not come. While there is contact it is about to.
+// tryEnd ends the load in order when its planned end has come and the owner of the run is out of reach: as the STOP
+// does that has not come. While there is contact it is about to.
 func (w *runWorker) tryEnd() {
 	if w.stopping || w.endsAt.IsZero() || !w.loadStarted {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// HandoverTimeout is how long a node that leaves waits, after its run workers were ended, until they have left the target
-// and servers have what they recorded.
+// HandoverTimeout is how long a node that leaves waits, after its run workers were ended, until they have left the
+// target and servers have what they recorded.
 const HandoverTimeout = 30 * time.Second
 
 // Drain has the node take no new work; what it has goes on to its end. Servers are asked to fetch at once what is

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -180,8 +181,17 @@ func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahe
 	s := &server{t: t, load: fake, ahead: ahead, served: make(chan error, 1)}
 	var end protocol.NodeEnd
 	s.link, end = protocol.Pipe(nil)
-	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}},
-		SpoolDir: spool, Log: zerolog.Nop(), OpenLoad: open})
+	s.node = NewNode(
+		Options{
+			NodeID:   "n",
+			Plugins:  fakeHost{},
+			Sample:   sampleMachine(),
+			Drivers:  map[string]target.Driver{"fake": fakeDriver{}},
+			SpoolDir: spool,
+			Log:      zerolog.Nop(),
+			OpenLoad: open,
+		},
+	)
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
 	go func() { s.served <- s.node.Serve(ctx, end) }()
@@ -250,4 +260,15 @@ func assign() protocol.AssignRun {
 
 func event(seq int64, kind engine.EventType, data engine.EventData) protocol.RunEvent {
 	return protocol.RunEvent{Epoch: 3, Event: engine.Event{RunID: runID, Type: kind, SequenceID: seq, Data: data}}
+}
+
+// sampleMachine is what nodes of tests sample: the machine as it is, without the thread that looks how late it wakes,
+// which virtual time would wait for, and without what the verdict would say of it.
+func sampleMachine() func() engine.Resources {
+	sampler := host.New()
+	return func() engine.Resources {
+		r := sampler.Sample()
+		r.Witness = nil
+		return r
+	}
 }

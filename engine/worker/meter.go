@@ -4,8 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"time"
-
-	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // Meter takes measurements of run workers and returns at once.
@@ -44,13 +42,14 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 // State is what the node is and has now, for its metrics.
 func (n *Node) State() NodeState {
 	s := NodeState{Capacity: max(n.opts.Capacity, 0), Servers: n.out.servers(), FreeBytes: -1}
-	if free, _, ok := record.Space(filepath.Dir(n.opts.SpoolDir)); ok {
+	if free, _, ok := n.opts.Space(filepath.Dir(n.opts.SpoolDir)); ok {
 		s.FreeBytes = free
 	}
 	s.DiskBytes, s.CacheBytes, s.BudgetBytes = n.disk.state()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.RunWorkers, s.Parts, s.Draining = len(n.held), len(n.parts), n.draining || n.drainRequested
+	s.Accepting = !s.Draining && n.refusal == ""
 	for _, w := range n.held {
 		s.Connections += w.a.Connections
 	}
@@ -90,5 +89,5 @@ func (n *Node) awaitGiveWay(ctx context.Context) {
 func (n *Node) Ready() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.draining && !n.drainRequested && n.lifetime.Err() == nil
+	return !n.draining && !n.drainRequested && n.refusal == "" && n.lifetime.Err() == nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/version"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
 	// default of record.Reserve, less than 0 none.
 	Reserve int64
+	// Space reads the free bytes of a folder's disk and its size; nil is record.Space.
+	Space func(dir string) (free, size int64, ok bool)
 	// Capacity bounds the connections of all run workers together; 0 means what the
 	// machine's cores and memory suggest, less than 0 no bound.
 	Capacity int
@@ -85,7 +88,7 @@ type Node struct {
 
 	resources atomic.Pointer[engine.Resources]
 	// watch looks whether the process runs, where that is measured.
-	watch func(context.Context)
+	watch func(context.Context, func() bool)
 	// giveWay waits until what works beside the node has given way: see Beside.
 	giveWay atomic.Pointer[func(context.Context)]
 
@@ -106,6 +109,8 @@ type Node struct {
 	quarantined []protocol.QuarantinedPart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
 	draining, drainRequested bool
+	// refusal says why the node takes no run workers although it does not drain, empty where it does.
+	refusal string
 	// left is closed when the time is over that a draining node gives its work, which is drained.
 	left    chan struct{}
 	leaving sync.Once
@@ -125,13 +130,16 @@ func NewNode(opts Options) *Node {
 	if opts.OpenLoad == nil {
 		opts.OpenLoad = openLoad
 	}
-	watch := func(context.Context) {}
+	watch := func(context.Context, func() bool) {}
 	if opts.Sample == nil {
 		sampler := host.New()
 		opts.Sample, watch = sampler.Sample, sampler.Watch
 	}
 	if opts.ContactLimit <= 0 || opts.ContactLimit > protocol.ContactTimeout {
 		opts.ContactLimit = protocol.ContactTimeout
+	}
+	if opts.Space == nil {
+		opts.Space = record.Space
 	}
 	if opts.Capacity == 0 {
 		opts.Capacity = capacityOf(host.CPUs(), host.Memory())
@@ -286,11 +294,12 @@ func (n *Node) heartbeat(ctx context.Context) {
 	defer ticker.Stop()
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { n.watch(ctx) })
+	beside.Go(func() { n.watch(ctx, n.HasWorker) })
 	for {
 		r := n.opts.Sample()
 		n.resources.Store(&r)
 		n.disk.apply(diskbudget.Tick{})
+		n.checkRoom()
 		n.report()
 		select {
 		case <-ctx.Done():
@@ -398,6 +407,11 @@ func (n *Node) assign(s *session, a protocol.AssignRun) {
 	}
 	if n.draining || n.drainRequested || n.lifetime.Err() != nil {
 		reject(fmt.Sprintf("The node %s is draining.", n.opts.NodeID), "start the run again on another node")
+		return
+	}
+	if n.refusal != "" {
+		reject(fmt.Sprintf("The node %s takes no run workers: %s.", n.opts.NodeID, n.refusal),
+			"Delete old runs, or put the node's data directory on a larger disk; other nodes go on.")
 		return
 	}
 	if limit := n.opts.Capacity; limit > 0 {

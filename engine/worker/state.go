@@ -8,7 +8,9 @@ type NodeState struct {
 	RunWorkers, Connections, Capacity int
 	// Servers hold a stream to the node.
 	Draining bool
-	Servers  int
+	// Accepting: it takes new run workers; it does not while it drains, and while its disk or spool is full.
+	Accepting bool
+	Servers   int
 	// SpoolBytes lie in Parts that no server has acknowledged; FreeBytes are left on that disk, -1
 	// when that is not known.
 	Parts      int

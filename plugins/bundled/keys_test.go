@@ -281,3 +281,33 @@ func TestLookupsBesideDeletes(t *testing.T) {
 		}
 	}
 }
+
+// TestSnowflakeKeysReachTheWholeTable reads all keys, or as many as are asked for from all over the table.
+func TestSnowflakeKeysReachTheWholeTable(t *testing.T) {
+	t.Parallel()
+	s := newSnow(t)
+	s.exec(`CREATE TABLE BY_TWO (A VARCHAR NOT NULL, B NUMBER(38,0) NOT NULL, V NUMBER(38,0), PRIMARY KEY (A, B))`,
+		`INSERT INTO BY_TWO SELECT 'k' || MOD(SEQ8(), 100), SEQ8(), 1 FROM TABLE(GENERATOR(ROWCOUNT => 22000))`)
+	sc := s.scenario("snowflake_standard", "mix", "BY_TWO", `{"weights":{"POINT_LOOKUP":1}}`, nil)
+	p := s.prepare(sc)
+	if k := p.Plan.Pools[0].Keys; p.Plan.Tables[0].KnownKeys != 22_000 || k.Len() != 22_000 {
+		t.Errorf("%d keys are known of %d rows", p.Plan.Tables[0].KnownKeys, p.Plan.Tables[0].Rows)
+	}
+	if total := s.load(sc, p, 200*time.Millisecond); total.committed["point_lookup"] == 0 {
+		t.Errorf("%v", total.committed)
+	}
+	sc.Target.Params = json.RawMessage(`{"key_sample":2000}`)
+	p = s.prepare(sc)
+	keys := p.Plan.Pools[0].Keys
+	if keys.Len() < 1500 || keys.Len() > 2000 ||
+		!strings.Contains(strings.Join(p.Remarks, "\n"), fmt.Sprintf("among %d keys of the 22000 rows", keys.Len())) {
+		t.Errorf("%d keys, %q", keys.Len(), p.Remarks)
+	}
+	parts := map[uint64]bool{}
+	for i := range keys.Len() {
+		parts[keys.Number(1, i)/1000] = true
+	}
+	if len(parts) != 22 {
+		t.Errorf("the keys are of %d of 22 parts of the table", len(parts))
+	}
+}

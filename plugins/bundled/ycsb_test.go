@@ -157,6 +157,36 @@ func TestYCSBOnPostgres(t *testing.T) {
 	}
 }
 
+// TestYCSBFindsWhatEarlierRunsInserted: numbers of records that runs have inserted are known to nobody.
+func TestYCSBFindsWhatEarlierRunsInserted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	prep := &engine.Prepare{Rows: 2000, IfExists: engine.IfExistsUse}
+	for _, order := range []string{"hashed", "ordered"} {
+		b.exec(`DROP TABLE IF EXISTS usertable`)
+		for i, workload := range []string{"D", "D", "A", "C", "E", "F"} {
+			params := fmt.Sprintf(`{"workload":%q,"insert_order":%q,"proportions":{}}`, workload, order)
+			if i < 2 { // half of them are new
+				params = fmt.Sprintf(`{"workload":"custom","request_distribution":"latest","insert_order":%q,
+"proportions":{"read":1,"insert":1}}`, order)
+			}
+			p, err := b.planOf("ycsb", "usertable", params, prep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for kind, o := range b.run(p, params, 1500) {
+				if missed := o.operations - o.hits; missed*100 > o.operations {
+					t.Errorf("%s, workload %s, run %d: %d of %d operations of kind %s met no row", order, workload, i+1, missed,
+						o.operations, kind)
+				}
+			}
+		}
+		if n := b.value(`SELECT count(*) FROM usertable`).(int64); n < 3000 {
+			t.Errorf("%d records: the runs have inserted next to nothing", n)
+		}
+	}
+}
+
 func BenchmarkYCSB(b *testing.B) {
 	for _, workload := range []string{"A", "B", "C", "D", "E", "F"} {
 		b.Run(workload, func(b *testing.B) {

@@ -54,6 +54,7 @@ type (
 		SizedBy  string        `json:"sized_by"`
 		Varies   bool          `json:"varies"`
 		Computed bool          `json:"computed_keys"`
+		OwnKeys  bool          `json:"own_keys"`
 		Indexes  []looseIndex  `json:"indexes"`
 		Options  looseSQL      `json:"options"`
 	}
@@ -76,6 +77,7 @@ type (
 		Param       string           `json:"param"`
 		Note        string           `json:"note"`
 		Hint        string           `json:"hint"`
+		NoRowsHint  string           `json:"no_rows_hint"`
 		BindOrder   map[string][]int `json:"bind_order"`
 	}
 )
@@ -272,7 +274,7 @@ func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 	for _, t := range in {
 		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty,
 			SizedBy: Clean([]byte(t.SizedBy), 80),
-			Varies:  t.Varies, ComputedKeys: t.Computed, Options: t.Options}
+			Varies:  t.Varies, ComputedKeys: t.Computed, OwnKeys: t.OwnKeys, Options: t.Options}
 		if t.Name == "" || seen[t.Name] {
 			return nil, fmt.Errorf("its table %q has no name or the name of another", Clean([]byte(t.Name), 80))
 		}

@@ -56,7 +56,8 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 		out := plugin.Statement{ID: Clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
 			Kind:        engine.KindGenericSQL,
 			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), Note: Clean([]byte(s.Note), 500),
-			Hint: Clean([]byte(s.Hint), 500), BindOrder: s.BindOrder}
+			Hint: Clean([]byte(s.Hint), 500), NoRowsHint: Clean([]byte(s.NoRowsHint), 500),
+			BindOrder: s.BindOrder}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}

@@ -28,6 +28,8 @@ type Statement struct {
 	// Writes is true for INSERT, UPDATE, DELETE, MERGE and CALL, and where a common
 	// table expression is one of the first four.
 	Writes bool
+	// InTransaction is true for what only has a meaning inside of a transaction: savepoints, cursors, locks, SET LOCAL.
+	InTransaction bool
 	// Names are the parameters, in the order in which they appear first.
 	Names []string
 	// texts and params alternate: text, parameter, text … text.
@@ -62,6 +64,45 @@ func (s *Statement) Marked() (sql string, order []int) {
 	return strings.Join(s.texts, "?"), s.params
 }
 
+// Renamed returns the SQL with a suffix behind the name of each parameter.
+func (s *Statement) Renamed(suffix string) string {
+	var b strings.Builder
+	for i, text := range s.texts {
+		b.WriteString(text)
+		if i < len(s.params) {
+			b.WriteString(":" + s.Names[s.params[i]] + suffix)
+		}
+	}
+	return b.String()
+}
+
+// Row is where the one row behind VALUES stands in a text, with its parentheses; to is 0 where there is none, or
+// several.
+func Row(sql string) (from, to int) {
+	lexer, depth, values := Lexer{SQL: sql}, 0, false
+	for {
+		t, ok, err := lexer.Next()
+		switch {
+		case err != nil || !ok:
+			return from, to
+		case t.Is("("):
+			if depth++; depth == 1 && values && to == 0 {
+				from = t.At
+			}
+		case t.Is(")"):
+			if depth--; depth == 0 && values && to == 0 {
+				to = t.End
+			}
+		case t.Is(",") && depth == 0 && to > 0:
+			return 0, 0
+		case t.Kind == Word && depth == 0 && t.Upper() == "VALUES":
+			values = true
+		case to > 0 && t.Kind == Word:
+			return from, to // what follows is ON CONFLICT or RETURNING
+		}
+	}
+}
+
 // Positional rewrites SQL with $1 … $9 for its parameters into SQL with question
 // marks, and says which parameter, from 0, each mark stands for. It is for texts of
 // a plugin's own: a dollar and a digit inside of quotes is rewritten too.
@@ -82,6 +123,10 @@ func Positional(sql string) (marked string, order []int) {
 // verbs may be issued under load. WITH is told by its inner verb.
 var verbs = map[string]bool{"SELECT": false, "VALUES": false, "TABLE": false, "INSERT": true, "UPDATE": true,
 	"DELETE": true, "MERGE": true, "CALL": true}
+
+// within may be issued inside of transactions; CLOSE, FETCH and MOVE are of cursors that DECLARE has opened there.
+var within = map[string]bool{"SAVEPOINT": true, "RELEASE": true, "ROLLBACK": true, "SET": true, "LOCK": true,
+	"DECLARE": true, "FETCH": true, "MOVE": true, "CLOSE": true}
 
 // Parse reads one statement; semicolons at its end are dropped. The error is an *Error.
 func Parse(sql string) (*Statement, error) {
@@ -112,6 +157,9 @@ type parser struct {
 	// into is where SELECT INTO stands; firstAt the first word, with whether it was
 	// WITH; afterOpen and afterClose say that the last token was a parenthesis.
 	into, firstAt         int
+	second                string // the word behind the first
+	holds, program        bool   // WITH HOLD, PROGRAM
+	out                   bool   // TO STDOUT
 	with                  bool
 	word                  string
 	afterOpen, afterClose bool
@@ -175,7 +223,42 @@ func (p *parser) readWord(t Token) {
 	case word == "INTO" && p.depth == 0 && p.s.Verb == "SELECT" && p.into == 0:
 		p.into = t.At
 	}
+	switch {
+	case p.word != "" && p.second == "":
+		p.second = word
+	case word == "HOLD" && p.word == "WITH":
+		p.holds = true
+	case word == "PROGRAM" && p.depth == 0:
+		p.program = true
+	case word == "STDOUT" && p.word == "TO" && p.depth == 0:
+		p.out = true
+	}
+	p.out = p.out || word == "TO" && p.s.Verb == "ROLLBACK"
 	p.word = word
+}
+
+// utility says whether the statement is one of those that are neither queries nor writes, or why it cannot be issued.
+func (p *parser) utility() (known bool, err error) {
+	s := &p.s
+	fail := func(why string) (bool, error) { return false, p.lexer.fail(p.firstAt, why) }
+	switch {
+	case s.Verb == "EXECUTE":
+		s.Writes = true // what was prepared may
+		return true, nil
+	case s.Verb == "COPY" && (!p.out || p.program):
+		return fail("COPY can be issued TO STDOUT alone: a file or a program would be the server's, and rows go in with " +
+			"INSERT and rows")
+	case s.Verb == "COPY":
+		return true, nil
+	case !within[s.Verb] || s.Verb == "ROLLBACK" && !p.out:
+		return false, nil
+	case s.Verb == "SET" && p.second != "LOCAL" && p.second != "CONSTRAINTS":
+		return fail("SET changes the session, which other operations share: SET LOCAL ends with its transaction")
+	case s.Verb == "DECLARE" && p.holds:
+		return fail("a cursor WITH HOLD outlives its transaction")
+	}
+	s.InTransaction = true
+	return true, nil
 }
 
 func (p *parser) finish() (*Statement, error) {
@@ -189,13 +272,20 @@ func (p *parser) finish() (*Statement, error) {
 		return nil, p.lexer.fail(p.into, "SELECT INTO makes a table; tables are made before a run")
 	}
 	writes, known := verbs[s.Verb]
+	if !known {
+		var err error
+		if known, err = p.utility(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case known:
 	case transactionVerbs[s.Verb]:
 		return nil, p.lexer.fail(p.firstAt, s.Verb+" is not written here: list the statements under transaction")
 	default:
 		return nil, p.lexer.fail(p.firstAt, "a statement that begins with "+s.Verb+
-			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE and CALL can, and WITH before them")
+			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE and COPY … TO STDOUT can, "+
+			"and WITH before the first; in a transaction savepoints, cursors, LOCK and SET LOCAL too")
 	}
 	s.Writes = s.Writes || writes
 	s.texts = append(s.texts, p.sql[p.from:p.end])
@@ -207,6 +297,17 @@ func (p *parser) finish() (*Statement, error) {
 var transactionVerbs = map[string]bool{"BEGIN": true, "START": true, "COMMIT": true, "END": true, "ROLLBACK": true,
 	"ABORT": true, "SAVEPOINT": true, "RELEASE": true}
 
+// dividesTransaction reports SAVEPOINT, RELEASE and ROLLBACK TO.
+func dividesTransaction(s []Token) bool {
+	switch s[0].Upper() {
+	case "SAVEPOINT", "RELEASE":
+		return true
+	case "ROLLBACK":
+		return len(s) > 1 && s[1].oneOf("TO") || len(s) > 2 && s[1].oneOf("WORK", "TRANSACTION") && s[2].oneOf("TO")
+	}
+	return false
+}
+
 // TransactionControl returns the words with which a text opens, ends or divides a
 // transaction, in any of its statements, or "". A block of Snowflake's scripting
 // (BEGIN … END) is none by itself; what stands in it is looked at.
@@ -216,6 +317,8 @@ func TransactionControl(tokens []Token, dialect Dialect) string {
 			s = s[1:]
 		}
 		switch verb := s[0].Upper(); {
+		case dividesTransaction(s) && dialect == Postgres && len(Statements(tokens)) == 1:
+			// It divides the transaction that its batch has opened, and is refused by the server outside of one.
 		case verb == "END" && dialect == Snowflake:
 			// A block's; sessions end their transactions with COMMIT.
 		case transactionVerbs[verb]:

@@ -36,7 +36,7 @@ import (
 // Runs is the orchestrator as the API needs it.
 type Runs interface {
 	live.Source
-	Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error)
+	Create(ctx context.Context, s engine.Scenario, by engine.Actor) (engine.Run, error)
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
 	// Revoke stops a run that its user has lost the right to; why is a sentence.
@@ -48,7 +48,7 @@ type Runs interface {
 	RevokeEnrichment(ctx context.Context, runID, why string) error
 	Delete(ctx context.Context, runID, by string) error
 	ChangeLoad(ctx context.Context, runID, by string, to scaling.LoadRequest) (engine.Event, error)
-	RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
+	RetryEnrichment(ctx context.Context, runID string, by engine.Actor) (engine.Enrichment, error)
 	StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
 	CheckConnection(ctx context.Context, driver string, dsn secret.Secret) (target.ServerInfo, error)
 	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)

@@ -13,7 +13,7 @@ import (
 
 // Matrices runs one workload on several targets.
 type Matrices interface {
-	Create(ctx context.Context, s engine.Scenario, by string) (matrix.State, error)
+	Create(ctx context.Context, s engine.Scenario, by engine.Actor) (matrix.State, error)
 	Start(ctx context.Context, matrixID, by string) (matrix.State, error)
 	Stop(ctx context.Context, matrixID, by string) (matrix.State, error)
 	Delete(ctx context.Context, matrixID, by string) error
@@ -83,7 +83,7 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 		return nil, err
 	}
 	user := a.identity(ctx).User
-	state, err := a.Matrices.Create(ctx, s, user.Name)
+	state, err := a.Matrices.Create(ctx, s, engine.Actor{ID: user.UserID, Name: user.Name})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
@@ -16,7 +17,12 @@ const nodeAccessTag = "Nodes"
 
 // NodeAccess decides who is a node, and where nodes are dialled.
 type NodeAccess interface {
-	Token(ctx context.Context, by string, uses int, valid time.Duration) (secret string, t store.NodeToken, err error)
+	Token(
+		ctx context.Context,
+		by engine.Actor,
+		uses int,
+		valid time.Duration,
+	) (secret string, t store.NodeToken, err error)
 	Tokens(ctx context.Context) ([]store.NodeToken, error)
 	RevokeToken(ctx context.Context, id string) error
 	Revoke(ctx context.Context, nodeID, by string) error
@@ -141,7 +147,7 @@ func (h nodeAccessHandlers) createNodeToken(
 		return nil, err
 	}
 	valid := time.Duration(in.Body.ValidSeconds) * time.Second
-	secret, t, err := h.gate.Token(ctx, h.Caller(ctx), in.Body.Uses, valid)
+	secret, t, err := h.gate.Token(ctx, engine.Actor{ID: h.User(ctx).UserID, Name: h.Caller(ctx)}, in.Body.Uses, valid)
 	if err != nil {
 		return nil, err
 	}

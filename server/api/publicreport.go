@@ -14,7 +14,7 @@ import (
 func publicRun(d *engine.RunDetail) {
 	publicScenario(&d.Scenario)
 	d.Plan = publicPlan(d.Plan)
-	d.Live, d.Waiting, d.CreatedBy, d.Owner = nil, nil, "", ""
+	d.Live, d.Waiting, d.CreatedBy, d.CreatedByID, d.Owner = nil, nil, "", "", ""
 	// Files cannot be fetched without the server.
 	d.Artifacts, d.Events, d.LoadChanges = []engine.Artifact{}, []engine.Event{}, publicChanges(d.LoadChanges)
 	d.CancellationReason = maskQuoted(d.CancellationReason)

@@ -251,7 +251,7 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed au
 		return nil, err
 	}
 	user := a.identity(ctx).User
-	run, err := a.Runs.Create(ctx, s, user.Name)
+	run, err := a.Runs.Create(ctx, s, engine.Actor{ID: user.UserID, Name: user.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -409,16 +409,19 @@ func (a *API) retryEnrichment(ctx context.Context, in *IDInput) (*body[engine.En
 }
 
 func (a *API) stopEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
-	return a.changeEnrichment(ctx, in.ID, "run.enrichment.stop", a.Runs.StopEnrichment)
+	return a.changeEnrichment(ctx, in.ID, "run.enrichment.stop",
+		func(ctx context.Context, id string, by engine.Actor) (engine.Enrichment, error) {
+			return a.Runs.StopEnrichment(ctx, id, by.Name)
+		})
 }
 
 func (a *API) changeEnrichment(ctx context.Context, id, action string,
-	do func(context.Context, string, string) (engine.Enrichment, error)) (*body[engine.Enrichment], error) {
+	do func(context.Context, string, engine.Actor) (engine.Enrichment, error)) (*body[engine.Enrichment], error) {
 	if !wellFormedID(id) {
 		return nil, httpx.NotFound("run", id)
 	}
 	user := a.identity(ctx).User
-	e, err := do(ctx, id, user.Name)
+	e, err := do(ctx, id, engine.Actor{ID: user.UserID, Name: user.Name})
 	if err != nil {
 		return nil, notFoundAs(err, "run", id)
 	}

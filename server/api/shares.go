@@ -113,8 +113,12 @@ func (h *reportHandlers) createShare(ctx context.Context, in *shareInput) (*repo
 		days = defaultDays
 	}
 	secret, hash := auth.NewSecret(shareSecretPrefix)
-	s, err := h.store.CreateShare(ctx, store.Share{RunID: in.ID, CreatedBy: h.a.Caller(ctx),
-		ExpiresAt: engine.At(time.Now().UTC().AddDate(0, 0, days))}, hash)
+	s, err := h.store.CreateShare(
+		ctx,
+		store.Share{RunID: in.ID, CreatedBy: h.a.Caller(ctx), CreatedByID: h.a.User(ctx).UserID,
+			ExpiresAt: engine.At(time.Now().UTC().AddDate(0, 0, days))},
+		hash,
+	)
 	if err != nil {
 		return nil, NotFoundAs(err, "run", in.ID)
 	}
@@ -170,7 +174,7 @@ func (h *reportHandlers) open(c *fiber.Ctx) error {
 		return writeErrorPage(c, http.StatusGone, "This link has expired",
 			"It worked until "+s.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC. Ask who sent it for another one.")
 	}
-	if err := (auth.Authorizer{Store: h.a.Store}).RecheckShare(ctx, s.CreatedBy, s.CreatedAt, s.RunID); err != nil {
+	if err := (auth.Authorizer{Store: h.a.Store}).RecheckShare(ctx, s); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return writeErrorPage(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")

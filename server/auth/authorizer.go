@@ -93,7 +93,7 @@ func (j Authorizer) AuthorizeRecorded(
 	u store.User,
 	run engine.Run,
 ) (production []store.Connection, err error) {
-	if u.Role != store.RoleAdmin && !madeBy(u, run.CreatedBy, run.CreatedAt) {
+	if u.Role != store.RoleAdmin && !madeBy(u, run.CreatedByID) {
 		gone, err := j.gone(ctx, run)
 		if err != nil {
 			return nil, err
@@ -132,11 +132,8 @@ func (j Authorizer) gone(ctx context.Context, run engine.Run) (what string, err 
 	return "", nil
 }
 
-// madeBy reports whether a thing, which says only the name of who made it, is the user's: one of the name who came
-// later is another.
-func madeBy(u store.User, name string, at engine.Time) bool {
-	return name != "" && u.Name == name && !u.CreatedAt.After(at.Time)
-}
+// madeBy reports whether a thing is the user's, by the id of who made it: one of that name may be another.
+func madeBy(u store.User, id string) bool { return id != "" && u.UserID == id }
 
 // referenced is the connection that a scenario refers to: by its id, which a stored scenario has, or by the name that a
 // user has just typed.
@@ -176,7 +173,7 @@ func sameConnection(c store.Connection) func(store.Connection) bool {
 // inline connection: that is for who made the run, and for admins.
 func (j Authorizer) AuthorizeOrphan(ctx context.Context, u store.User, run engine.Run) error {
 	s := run.Scenario
-	if s.TemplateID == "" || u.Role == store.RoleAdmin || madeBy(u, run.CreatedBy, run.CreatedAt) {
+	if s.TemplateID == "" || u.Role == store.RoleAdmin || madeBy(u, run.CreatedByID) {
 		return nil
 	}
 	inline := false

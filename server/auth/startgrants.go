@@ -92,7 +92,7 @@ func (j Authorizer) revokedEnrichment(
 	run engine.Run,
 	o enrichment.Origin,
 ) (why string, err error) {
-	if o.By == "" {
+	if o.By == (engine.Actor{}) {
 		g, why, err := j.starter(ctx, users, run)
 		if err != nil || why != "" || g.UserID == "" && g.UserName == "" {
 			return why, err
@@ -100,11 +100,7 @@ func (j Authorizer) revokedEnrichment(
 		_, why, err = j.revokedUse(ctx, users, g.UserID, g.UserName+", who started the run,", run)
 		return why, err
 	}
-	id := ""
-	if i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, o.By, o.At) }); i >= 0 {
-		id = users[i].UserID
-	}
-	_, why, err = j.revokedUse(ctx, users, id, o.By+", who asked for it,", run)
+	_, why, err = j.revokedUse(ctx, users, o.By.ID, o.By.Name+", who asked for it,", run)
 	return why, err
 }
 
@@ -119,10 +115,9 @@ func (j Authorizer) starter(
 		return g, "", err
 	}
 	// It was started before starts were noted, or by the process.
-	i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, run.CreatedBy, run.CreatedAt) })
 	switch {
-	case i >= 0:
-		return store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}, "", nil
+	case run.CreatedByID != "":
+		return store.StartGrant{UserID: run.CreatedByID, UserName: run.CreatedBy}, "", nil
 	case slices.Contains(processUsers[:], run.CreatedBy):
 		return store.StartGrant{}, "", nil
 	case run.CreatedBy == "":
@@ -171,11 +166,11 @@ func activeOperator(users []store.User, userID, who, does string) (u store.User,
 // RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make
 // it now: it is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that
 // this is not known.
-func (j Authorizer) RecheckShare(ctx context.Context, by string, at engine.Time, runID string) error {
-	if by == "" {
+func (j Authorizer) RecheckShare(ctx context.Context, s store.Share) error {
+	if s.CreatedBy == "" {
 		return nil // from before it was noted who made links
 	}
-	run, err := j.Store.Run(ctx, runID)
+	run, err := j.Store.Run(ctx, s.RunID)
 	if err != nil {
 		return err
 	}
@@ -183,10 +178,13 @@ func (j Authorizer) RecheckShare(ctx context.Context, by string, at engine.Time,
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, by, at) })
+	i := slices.IndexFunc(users, func(u store.User) bool { return madeBy(u, s.CreatedByID) })
 	if i < 0 || !users[i].DisabledAt.IsZero() || users[i].Role == store.RoleViewer {
-		return &engine.Error{Code: engine.CodeForbidden, Message: by + ", who made the link, may share nothing any more.",
-			Hint: "Who may use the run can make another."}
+		return &engine.Error{
+			Code:    engine.CodeForbidden,
+			Message: s.CreatedBy + ", who made the link, may share nothing any more.",
+			Hint:    "Who may use the run can make another.",
+		}
 	}
 	_, err = j.AuthorizeRecorded(ctx, users[i], run)
 	return err

@@ -161,10 +161,11 @@ func (r *someRuns) Run(_ context.Context, id string) (engine.Run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return engine.Run{
-		RunID:     id,
-		Status:    engine.StatusRunning,
-		CreatedBy: r.live[id],
-		CreatedAt: engine.At(time.Now()),
+		RunID:       id,
+		Status:      engine.StatusRunning,
+		CreatedBy:   r.live[id],
+		CreatedByID: map[string]string{"ada": "a", "bob": "b"}[r.live[id]],
+		CreatedAt:   engine.At(time.Now()),
 	}, nil
 }
 
@@ -210,11 +211,10 @@ func (r *someRuns) RevokeEnrichment(_ context.Context, id, why string) error {
 func TestEnrichmentsAreJudged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		now := engine.At(time.Now())
 		r := &someRuns{
 			live: map[string]string{"ada's": "ada", "of ada's again": "cli", "of bob's again": "ada", "plain": "cli"},
-			origins: map[string]enrichment.Origin{"ada's": {}, "of ada's again": {By: "ada", At: now},
-				"of bob's again": {By: "bob", At: now}, "plain": {}},
+			origins: map[string]enrichment.Origin{"ada's": {}, "of ada's again": {By: engine.Actor{ID: "a", Name: "ada"}},
+				"of bob's again": {By: engine.Actor{ID: "b", Name: "bob"}}, "plain": {}},
 		}
 		work := &EnrichmentsWork{Authorizer: Authorizer{Store: r}, Runs: r, Log: zerolog.Nop()}
 		if err := work.Recheck(t.Context()); err != nil {

@@ -278,6 +278,10 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx, keepTokens bool) error {
 	if err := b.voidCredentials(ctx, tx, keepTokens); err != nil {
 		return err
 	}
+	// Of what earlier versions made the name of its maker is known.
+	if _, err := tx.Exec(ctx, "SELECT settle_creators()"); err != nil {
+		return err
+	}
 	// What earlier versions let be a name may look like an id, and their documents name connections by name alone.
 	if _, err := tx.Exec(ctx, "SELECT settle_names()"); err != nil {
 		return err

@@ -77,9 +77,9 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 			return err
 		}
 		made, err = ScanToken(tx.QueryRow(ctx,
-			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at, hash_key)
-			VALUES ($1, $2, $3, $4, now() + $5::interval, $6) RETURNING `+TokenColumns,
-			t.TokenID, hash, t.Uses, t.CreatedBy, valid, hashKey))
+			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at, hash_key,
+				created_by_id) VALUES ($1, $2, $3, $4, now() + $5::interval, $6, $7) RETURNING `+TokenColumns,
+			t.TokenID, hash, t.Uses, t.CreatedBy, valid, hashKey, t.CreatedByID))
 		return err
 	})
 	return made, dberr.Failed("saving the token", err)
@@ -108,10 +108,12 @@ func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSH
 		if err := lockNode(ctx, tx, c.NodeID); err != nil {
 			return err
 		}
-		var over bool
+		var over, revoked bool
 		var t store.NodeToken
-		err := tx.QueryRow(ctx, `SELECT token_id, uses, used, expires_at, expires_at <= now() FROM node_tokens
-			WHERE secret_sha256 = ANY($1) FOR UPDATE`, s.hashes.candidates(joinTokenHash, secretSHA256)).Scan(&t.TokenID, &t.Uses, &t.Used, &t.ExpiresAt.Time, &over)
+		err := tx.QueryRow(ctx, `SELECT token_id, uses, used, created_by, expires_at, expires_at <= now(), created_by_id <> ''
+				AND NOT EXISTS (SELECT FROM users WHERE user_id = created_by_id AND role = 'admin' AND disabled_at IS NULL)
+			FROM node_tokens WHERE secret_sha256 = ANY($1) FOR UPDATE`, s.hashes.candidates(joinTokenHash, secretSHA256)).
+			Scan(&t.TokenID, &t.Uses, &t.Used, &t.CreatedBy, &t.ExpiresAt.Time, &over, &revoked)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return tokenRefused("The token by which the node would join is not known here.")
@@ -128,6 +130,9 @@ func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSH
 			return err
 		}
 		switch {
+		case revoked:
+			return tokenRefused(fmt.Sprintf("The token %s by which the node would join is void: %s, who made it, is no admin "+
+				"any more.", t.TokenID, t.CreatedBy))
 		case over:
 			return tokenRefused(fmt.Sprintf("The token %s by which the node would join has expired at %s.", t.TokenID,
 				t.ExpiresAt.UTC().Format(time.RFC3339)))

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -59,6 +60,39 @@ func TestAServersAuthorityIsOneAndSealed(t *testing.T) {
 	if _, err := other.EnsureNodeAuthority(t.Context(), nil); !engine.HasCode(err, engine.CodeInvalid) ||
 		!strings.Contains(err.Error(), keyring.KeyEnv) {
 		t.Errorf("a server with another key: %v", err)
+	}
+}
+
+// TestATokenIsItsAdmins: nobody joins by the token of who is locked out, demoted or deleted.
+func TestATokenIsItsAdmins(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	ctx := t.Context()
+	_, err := s.EnsureAdmin(ctx, "root")
+	must(t, err)
+	for i, end := range []func(u store.User) error{
+		func(store.User) error { return nil },
+		func(u store.User) error {
+			role := store.RoleOperator
+			_, _, err := s.ChangeUser(ctx, u.UserID, store.UserChange{Role: &role})
+			return err
+		},
+		func(u store.User) error { return s.DeleteUser(ctx, u.UserID, store.ExpectedUser{}) },
+	} {
+		u, err := s.CreateUser(ctx, fmt.Sprint("admin-", i), store.RoleAdmin)
+		must(t, err)
+		secret := [32]byte{byte(i + 1)}
+		_, err = s.CreateNodeToken(ctx, store.NodeToken{TokenID: fmt.Sprint("t", i), Uses: 9, CreatedBy: u.Name,
+			CreatedByID: u.UserID}, secret, time.Hour)
+		must(t, err)
+		must(t, end(u))
+		err = s.AdmitNode(ctx, store.NodeCertificate{Serial: fmt.Sprint(i), NodeID: fmt.Sprint("n", i), Key: secret,
+			ExpiresAt: time.Now().Add(time.Hour)}, secret)
+		if refused := engine.HasCode(err, engine.CodeForbidden) &&
+			strings.Contains(err.Error(), "is void"); refused != (i > 0) ||
+			i == 0 && err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
 	}
 }
 

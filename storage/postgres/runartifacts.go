@@ -24,14 +24,23 @@ type RunArtifacts struct {
 	hashes *hashes
 }
 
-const shareColumns = `share_id, run_id, run_name, created_by, created_at, expires_at, used_at, use_count,
+const shareColumns = `share_id, run_id, run_name, created_by, created_by_id, created_at, expires_at, used_at, use_count,
 	NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = run_shares.run_id)`
 
 func scanShare(row pgx.CollectableRow) (s store.Share, err error) {
 	var used *time.Time
-	err = row.Scan(&s.ShareID, &s.RunID, &s.RunName, &s.CreatedBy, &s.CreatedAt.Time, &s.ExpiresAt.Time, &used,
+	err = row.Scan(
+		&s.ShareID,
+		&s.RunID,
+		&s.RunName,
+		&s.CreatedBy,
+		&s.CreatedByID,
+		&s.CreatedAt.Time,
+		&s.ExpiresAt.Time,
+		&used,
 		&s.UseCount,
-		&s.RunDeleted)
+		&s.RunDeleted,
+	)
 	s.CreatedAt, s.ExpiresAt = engine.At(s.CreatedAt.Time), engine.At(s.ExpiresAt.Time)
 	if used != nil {
 		s.UsedAt = engine.At(*used)
@@ -60,9 +69,10 @@ func (k RunArtifacts) CreateShare(ctx context.Context, s store.Share, secret [32
 		return s, err
 	}
 	made, err := one(ctx, k, scanShare, `INSERT INTO run_shares
-			(share_id, run_id, run_name, secret_sha256, created_by, expires_at, hash_key)
-		SELECT $2, run_id, test_name, $3, $4, $5, $6 FROM (`+lockRunSQL+`) r
-		RETURNING `+shareColumns, s.RunID, uuid.NewString(), hash, store.CleanText(s.CreatedBy), s.ExpiresAt.UTC(), hashKey)
+			(share_id, run_id, run_name, secret_sha256, created_by, expires_at, hash_key, created_by_id)
+		SELECT $2, run_id, test_name, $3, $4, $5, $6, $7 FROM (`+lockRunSQL+`) r
+		RETURNING `+shareColumns, s.RunID, uuid.NewString(), hash, store.CleanText(s.CreatedBy), s.ExpiresAt.UTC(), hashKey,
+		s.CreatedByID)
 	return made, dberr.Reading("run", s.RunID, err)
 }
 

@@ -99,11 +99,24 @@ func shares(t *testing.T, s *postgres.Store) {
 	leaver, err := s.CreateUser(ctx, "leaver", store.RoleOperator)
 	must(t, err)
 	hers := [32]byte{3}
-	_, err = s.CreateShare(ctx, store.Share{RunID: "r1", CreatedBy: "leaver", ExpiresAt: soon}, hers)
+	_, err = s.CreateShare(
+		ctx,
+		store.Share{RunID: "r1", CreatedBy: "leaver", CreatedByID: leaver.UserID, ExpiresAt: soon},
+		hers,
+	)
+	must(t, err)
+	others := [32]byte{4}
+	_, err = s.CreateShare(
+		ctx,
+		store.Share{RunID: "r1", CreatedBy: "leaver", CreatedByID: "another", ExpiresAt: soon},
+		others,
+	)
 	must(t, err)
 	must(t, s.DeleteUser(ctx, leaver.UserID, store.ExpectedUser{}))
 	_, err = s.UseShare(ctx, hers)
 	wantError(t, err, store.ErrNotFound)
+	_, err = s.UseShare(ctx, others) // of another user of the name
+	must(t, err)
 	_, err = s.UseShare(ctx, secret)
 	must(t, err)
 

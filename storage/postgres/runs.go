@@ -26,7 +26,7 @@ const stateColumns = `r.status, r.phase,
 	r.start_time, r.warmup_start_time, r.warmup_end_time, r.measurement_end_time, r.end_time,
 	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
 	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
-	r.created_by, r.owner_epoch, r.owner, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label,
+	r.created_by, r.created_by_id, r.owner_epoch, r.owner, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label,
 	r.executions_deleted_at, r.executions_deleted_by, r.rules_state`
 
 // scanRun reads runColumns, and what follows them into more.
@@ -35,12 +35,41 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 	var scenario, targets, rules []byte
 	var start, warmupStart, warmupEnd, measured, end, deleted *time.Time
 	var created, updated time.Time
-	dest := append([]any{&run.RunID, &template, &run.RunName, &scenario, &run.Status, &phase,
-		&start, &warmupStart, &warmupEnd, &measured, &end,
-		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
-		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
-		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel,
-		&deleted, &run.ExecutionsDeletedBy, &rules}, more...)
+	dest := append([]any{
+		&run.RunID,
+		&template,
+		&run.RunName,
+		&scenario,
+		&run.Status,
+		&phase,
+		&start,
+		&warmupStart,
+		&warmupEnd,
+		&measured,
+		&end,
+		&run.WorkersExpected,
+		&run.WorkersRegistered,
+		&run.WorkersActive,
+		&run.WorkersCompleted,
+		&run.TotalOps,
+		&run.ErrorCount,
+		&run.CurrentQPS,
+		&targets,
+		&stopReason,
+		&run.CancellationReason,
+		&run.CreatedBy,
+		&run.CreatedByID,
+		&run.OwnerEpoch,
+		&run.Owner,
+		&created,
+		&updated,
+		&run.MatrixID,
+		&run.MatrixIndex,
+		&run.MatrixLabel,
+		&deleted,
+		&run.ExecutionsDeletedBy,
+		&rules,
+	}, more...)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
@@ -95,12 +124,13 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,
-				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at, matrix_id, matrix_index, matrix_label)
+				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at, matrix_id, matrix_index, matrix_label,
+				created_by_id)
 			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,
-				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()), $10, $11, $12)`,
+				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()), $10, $11, $12, $13)`,
 			run.RunID, orNull(run.TemplateID), run.RunName, config, run.WorkersExpected, targets,
 			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex,
-			store.CleanText(run.MatrixLabel))
+			store.CleanText(run.MatrixLabel), run.CreatedByID)
 		if err != nil {
 			return err
 		}

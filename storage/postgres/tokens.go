@@ -11,11 +11,11 @@ import (
 )
 
 // TokenColumns are those of a token by which nodes join, as ScanToken reads them.
-const TokenColumns = "token_id, uses, used, created_by, created_at, expires_at" //nolint:gosec // names and columns, no secret
+const TokenColumns = "token_id, uses, used, created_by, created_by_id, created_at, expires_at" //nolint:gosec // names and columns, no secret
 
 // ScanToken reads one.
 func ScanToken(row pgx.Row) (t store.NodeToken, err error) {
-	err = row.Scan(&t.TokenID, &t.Uses, &t.Used, &t.CreatedBy, &t.CreatedAt.Time, &t.ExpiresAt.Time)
+	err = row.Scan(&t.TokenID, &t.Uses, &t.Used, &t.CreatedBy, &t.CreatedByID, &t.CreatedAt.Time, &t.ExpiresAt.Time)
 	t.CreatedAt, t.ExpiresAt = engine.At(t.CreatedAt.Time), engine.At(t.ExpiresAt.Time)
 	return t, err
 }

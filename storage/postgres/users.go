@@ -152,8 +152,8 @@ func (s Users) DeleteUser(ctx context.Context, userID string, was store.Expected
 		if _, err := tx.Exec(ctx, "UPDATE run_views SET user_id = NULL WHERE user_id = $1 AND shared", userID); err != nil {
 			return err
 		}
-		// Links to reports end with who made them: they are known by its name, which another may have later.
-		if _, err := tx.Exec(ctx, "DELETE FROM run_shares WHERE created_by = $1", u.Name); err != nil {
+		// Links to reports end with who made them.
+		if _, err := tx.Exec(ctx, "DELETE FROM run_shares WHERE created_by_id = $1", u.UserID); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "DELETE FROM users WHERE user_id = $1", userID)

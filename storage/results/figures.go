@@ -456,6 +456,9 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 
 			CarriedOver: sum.carried,
 		}
+		if !s.window.partial {
+			fig.ByKind[kind].FinishedLate = n - sum.rated
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("computing figures: %w", err)
 		}
@@ -464,7 +467,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	if !s.window.partial {
 		fig.FinishedLate = fig.Operations - rated
 	}
-	fig.ByStatement = statementFigures(total.statements, rate)
+	fig.ByStatement = statementFigures(total.statements, rate, s.window.partial)
 	if t := fig.ByKind[engine.KindTransaction]; t != nil && t.Count > 0 {
 		fig.Transactions = &engine.TransactionFigures{Count: t.Count, RolledBack: total.rolledBack, Failed: t.Errors,
 			Committed: t.Count - t.Errors - total.rolledBack}
@@ -476,6 +479,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()
 	s.stalls(fig, &all)
 	fig.Failing = s.ends.failing()
+	fig.Freezes = s.freezes(fig)
 	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
 		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)

@@ -207,12 +207,14 @@ func checkStatements(t *rapid.T, list []engine.StatementFigures, recs []engine.E
 	}
 	for _, f := range list {
 		of := groups[key{f.StatementID, f.Kind, f.InTransaction}]
-		var errors, rows, retries int64
+		var errors, rows, retries, empty int64
 		var values []float64
 		sum := 0.0
 		for _, r := range of {
 			if !r.Success {
 				errors++
+			} else if r.Rows == 0 {
+				empty++
 			}
 			if !f.InTransaction {
 				retries += int64(r.Retries)
@@ -221,7 +223,8 @@ func checkStatements(t *rapid.T, list []engine.StatementFigures, recs []engine.E
 			values = append(values, float64(r.Elapsed)/1e6)
 			sum += float64(r.Elapsed) / 1e6
 		}
-		if f.Count != int64(len(of)) || f.Errors != errors || f.Rows != rows || f.Retries != retries || len(of) == 0 {
+		if f.Count != int64(len(of)) || f.Errors != errors || f.Rows != rows || f.NoRows != empty || f.Retries != retries ||
+			len(of) == 0 {
 			t.Fatalf("%+v; want %d, %d errors, %d rows, %d retries", f, len(of), errors, rows, retries)
 		}
 		for _, c := range []struct {

@@ -7,9 +7,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// overrun is from how long after the end of the measurement on an execution is one of a run worker that was out of reach:
-// a STOP takes far less. Of such a run worker nothing counts that it began after the end; of others what they began while
-// the STOP was on its way does.
+// overrun is from how long after the end of the measurement on an execution is one of a run worker that was out of
+// reach: a STOP takes far less. Of such a run worker nothing counts that it began after the end; of others what they
+// began while the STOP was on its way does.
 const overrun = time.Second
 
 // addGroup adds a row group to the sums of its run worker: what was begun after the measurement to those of after.

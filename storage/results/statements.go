@@ -22,6 +22,7 @@ type statementSums struct {
 	count, rated, rows, errors, tries int64
 	// carried were due in the warm-up, ended in the measurement, and are in its rate alone.
 	carried int64
+	empty   int64 // succeeded without a row
 	// keys are the latencies of the row group that is being read.
 	keys []uint64
 }
@@ -33,6 +34,8 @@ func (s *statementSums) add(ms float64, rows int32, success bool, retries int32,
 	s.tries += int64(retries)
 	if !success {
 		s.errors++
+	} else if rows == 0 {
+		s.empty++
 	}
 	if rated {
 		s.rated++
@@ -47,6 +50,7 @@ func (s *statementSums) merge(o *statementSums) {
 	s.rows += o.rows
 	s.errors += o.errors
 	s.tries += o.tries
+	s.empty += o.empty
 }
 
 // statementTable finds the sums of a statement by the indexes that a row group
@@ -106,7 +110,8 @@ func mergeStatements(into, from map[statementKey]*statementSums) {
 
 // statementFigures lists the sums: transactions first, then statements alone and
 // inside transactions, by name.
-func statementFigures(of map[statementKey]*statementSums, rate func(int64) float64) []engine.StatementFigures {
+func statementFigures(of map[statementKey]*statementSums, rate func(int64) float64,
+	partial bool) []engine.StatementFigures {
 	keys := slices.SortedFunc(maps.Keys(of), func(a, b statementKey) int {
 		rank := func(k statementKey) int {
 			switch {
@@ -127,12 +132,15 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 		}
 		s.latency.order()
 		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count,
-			Errors: s.errors, Rows: s.rows, CarriedOver: s.carried, QPS: rate(s.rated + s.carried)}
+			Errors: s.errors, Rows: s.rows, NoRows: s.empty, CarriedOver: s.carried, QPS: rate(s.rated + s.carried)}
 		if l := s.latency.latency(); l != nil {
 			f.LatencyMs = &engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}
 		}
 		if !key.inside {
 			f.Retries = s.tries
+		}
+		if !partial {
+			f.FinishedLate = s.count - s.rated
 		}
 		list = append(list, f)
 	}

@@ -74,6 +74,8 @@ func (w *window) carries(ended int64) bool { return w.from != math.MinInt64 && e
 func (w *window) describe(f *engine.Figures, total *partSums) {
 	if total.maxEnd <= total.minDue {
 		total.minDue, total.maxEnd = 0, 0
+	} else {
+		f.LastEnded = engine.At(time.Unix(0, total.maxEnd))
 	}
 	from, to := w.from, w.to
 	if from == math.MinInt64 {
@@ -208,6 +210,7 @@ type endTimes struct {
 	count       []uint32
 	// How many ended with and without an answer, and how many of them failed.
 	ended, failed []uint32
+	fine          fineTimes
 	// The time of the operations that ended, in ms, and of those of them that were not answered.
 	spent, lost []float32
 }
@@ -225,6 +228,7 @@ func newEndTimes(w *window) *endTimes {
 	}
 	n := (w.to-w.from)/binLength + 1
 	e := &endTimes{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n),
+		fine:  newFineTimes(w.to - w.from),
 		ended: make([]uint32, n), failed: make([]uint32, n), spent: make([]float32, n), lost: make([]float32, n)}
 	for i := range e.first {
 		e.first[i] = noEndTime
@@ -242,6 +246,7 @@ func (e *endTimes) add(ended int64, ms float64) {
 	e.first[i], e.last[i] = min(e.first[i], in), max(e.last[i], in)
 	e.count[i]++
 	e.spent[i] += float32(ms)
+	e.fine.add(at, ms)
 }
 
 // addOutcome tells of an operation that ended then, whether or not it was answered.
@@ -270,6 +275,7 @@ func (e *endTimes) merge(o *endTimes) {
 	if e == nil {
 		return
 	}
+	e.fine.merge(o.fine)
 	for i := range e.first {
 		e.first[i], e.last[i] = min(e.first[i], o.first[i]), max(e.last[i], o.last[i])
 		e.count[i] += o.count[i]

@@ -15,7 +15,7 @@ export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
     const [x, y] = [of(a) ?? 0, of(b) ?? 0];
     const isRate = name === 'error_rate';
     const diff = isRate ? y - x : (y / x - 1) * 100;
-    const half = isRate ? 0.0004 : 2.4;
+    const half = isRate ? 0.0004 : name === 'p99_ms' ? 26 : name === 'p95_ms' ? 22 : 17;
     const limit = isRate ? 0.001 : tolerance;
     const verdict =
       Math.abs(diff) >= limit && Math.abs(diff) > half
@@ -33,6 +33,8 @@ export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
       difference: diff,
       low: diff - half,
       high: diff + half,
+      detectable: half,
+      more_runs: isRate ? 0 : 4,
       verdict,
       reason: `${diff.toFixed(2)}`,
     };
@@ -42,12 +44,23 @@ export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
     same_run: a.run_id === b.run_id,
     simulated: a.simulated || b.simulated,
     stand_in: { a: '', b: '' },
+    unlike:
+      a.environment.server_version === b.environment.server_version
+        ? []
+        : [
+            {
+              what: 'server version',
+              a: a.environment.server_version,
+              b: b.environment.server_version,
+              judged: true,
+            },
+          ],
     metrics: list,
     slower_probability: 0.5 + Math.max(-0.4, Math.min(0.4, (list[3]!.difference ?? 0) / 200)),
     verdict: has('worse') ? 'worse' : has('better') ? 'better' : has('unclear') ? 'unclear' : 'same',
     notes: [
-      'One run on each side: the intervals show the noise within the runs, not that between them. Repeat ' +
-        'the runs and give several for each side to see both.',
+      'One run on each side: how much runs of the same system differ here is not known, and taken as usual. Repeat ' +
+        'the runs and give several for each side to learn it.',
       ...[a, b]
         .filter((s) => s.validity !== 'VALID')
         .map((s) => `Run ${s.run_id} is ${s.validity}: what its figures show may be the generator's limit.`),

@@ -373,6 +373,7 @@ export function finish(
   const summary: Summary = {
     verdict: passed ? 'PASSED' : 'FAILED',
     find_max: null,
+    setup: null,
     simulated: false,
     emulated: false,
     cost: null,
@@ -423,6 +424,8 @@ export function finish(
         connections: 16,
         cost_ns_per_operation: 9600,
         max_qps: 98_000,
+        machine_busy_pct: 12,
+        threads_waited_pct: 1,
         schedule_rate: 5000,
         schedule_lag_p99_ms: 0.071,
         rate_error_pct: -0.01,

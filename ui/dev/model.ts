@@ -204,6 +204,7 @@ export function figures(
         count: byKind[k].count,
         errors: byKind[k].errors,
         retries: 0,
+        no_rows: 0,
         rows: byKind[k].rows,
         qps: byKind[k].qps,
         latency_ms: { avg, p50, p95, p99, max },

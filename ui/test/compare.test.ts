@@ -14,6 +14,7 @@ import {
   missingVerdict,
   runsFrom,
   shapes,
+  visible,
 } from '../src/compare/model';
 import type { Metric, PartComparison, Point, RunDetail } from '../src/api/types';
 
@@ -25,6 +26,8 @@ const metric = (m: Partial<Metric>): Metric => ({
   difference: 0,
   low: 0,
   high: 0,
+  detectable: 17.4,
+  more_runs: 4,
   verdict: 'same',
   reason: '',
   ...m,
@@ -185,6 +188,7 @@ describe('a comparison', () => {
           same_run: false,
           simulated: true,
           stand_in: { a: '', b: '' },
+          unlike: [],
         },
       },
     ];
@@ -254,5 +258,18 @@ describe('a comparison', () => {
       ['B', 10_000, parts],
     ]);
     expect(runs[0]!.name).toBe('=1+1');
+  });
+});
+
+describe('what the runs can show', () => {
+  const c = (...metrics: Partial<Metric>[]) => ({ same_run: false, metrics: metrics.map(metric) });
+  it('is told of throughput and P95, with the runs that would show the tolerance', () => {
+    expect(visible(c({}, { name: 'p95_ms', detectable: 8.25, more_runs: 1 }), 5)).toBe(
+      'can show 17 % of throughput, 8.3 % of P95; 4 more runs of each would show 5 %',
+    );
+    expect(visible(c({ detectable: 2, more_runs: 0 }), 5)).toBe('can show 2.0 % of throughput');
+    expect(visible(c({ more_runs: null }), 5)).toBe('can show 17 % of throughput');
+    expect(visible(c({ detectable: null }), 5)).toBe('');
+    expect(visible({ ...c({}), same_run: true }, 5)).toBe('');
   });
 });

@@ -27,6 +27,8 @@ const metric = (name: string, verdict: Metric['verdict']): Metric => ({
   difference: 100,
   low: 90,
   high: 110,
+  detectable: 10,
+  more_runs: 0,
   unit: 'ms',
   reason: '',
 });
@@ -35,6 +37,7 @@ const compared = (...metrics: Metric[]): Comparison => ({
   notes: [],
   same_run: false,
   simulated: false,
+  unlike: [],
   slower_probability: 0.5,
   stand_in: 'none' as unknown as Comparison['stand_in'],
   verdict: 'same',

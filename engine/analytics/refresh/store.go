@@ -26,8 +26,8 @@ type Refreshes interface {
 	// SetDynamicTableStatus suspends a table or lets it be refreshed again, which forgets its failures and
 	// those of its subtasks.
 	SetDynamicTableStatus(ctx context.Context, name string, status Status) error
-	// ResumeDynamicTable is SetDynamicTableStatus(Active) by a user, whose work the refreshes of the table are from then on,
-	// unless it is bundled.
+	// ResumeDynamicTable is SetDynamicTableStatus(Active) by a user, whose work the refreshes of the table are from
+	// then on, unless it is bundled.
 	ResumeDynamicTable(ctx context.Context, name, ownerID, owner string) error
 	// OwnedTables are the active tables that have an owner, by name.
 	OwnedTables(ctx context.Context) ([]Table, error)

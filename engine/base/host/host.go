@@ -30,6 +30,8 @@ type Sampler struct {
 	pauses []uint64
 	gc     []metrics.Sample
 	stalls stallDetector
+
+	schedule scheduleReader
 }
 
 // New begins to measure.
@@ -59,6 +61,7 @@ func (s *Sampler) Sample() engine.Resources {
 	s.busy, s.total = busy, total
 	r.HostMemoryPercent = bounded(s.os.hostMemoryPercent())
 	r.GCPauseMaxMs, r.MaxStallMs = s.longestPause(), engine.Milliseconds(s.stalls.takeLongest())
+	r.Witness = s.witness()
 	return r
 }
 

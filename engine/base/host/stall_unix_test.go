@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	s := New()
-	go s.Watch(context.Background())
+	go s.Watch(context.Background(), func() bool { return true })
 	fmt.Println("runs")
 	in := bufio.NewReader(os.Stdin)
 	for {

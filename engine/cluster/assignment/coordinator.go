@@ -35,6 +35,7 @@ func (c *Coordinator) Apply(now time.Time, h Event) []Action {
 	case StatusReceived:
 		// No answer to anything: a node that cannot hear us reports too.
 		if n := c.nodeOfSession(h.Node, h.Session); n != nil {
+			n.refusal = h.Refusal
 			c.admission(n, h.Accepting, h.Draining)
 			c.extendHold(n)
 		}

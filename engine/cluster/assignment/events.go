@@ -32,6 +32,8 @@ type (
 	StatusReceived struct {
 		Node, Session       string
 		Accepting, Draining bool
+		// Refusal says why it does not accept work although it does not drain.
+		Refusal string
 	}
 	// PongReceived is the answer to the Ping of that number.
 	PongReceived struct {

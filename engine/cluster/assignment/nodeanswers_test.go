@@ -148,7 +148,13 @@ func TestANodeThatStillReportsMayBearItsLoadLonger(t *testing.T) {
 	if !c.works[key].until.After(c.at) || c.nodes["a"].state != NodeUnreachable {
 		t.Fatalf("%+v", c.nodes["a"])
 	}
-	c.advance(40 * time.Second).apply(StatusReceived{"a", "a1", true, false}).advance(60 * time.Second)
+	c.advance(
+		40 * time.Second,
+	).apply(
+		StatusReceived{Node: "a", Session: "a1", Accepting: true, Draining: false},
+	).advance(
+		60 * time.Second,
+	)
 	if s := c.works[key].state; s != WorkAccepted {
 		t.Errorf("%s a minute after its node reported", s)
 	}
@@ -175,7 +181,7 @@ func TestWhatANodeMissedOfBeingResumedIsSaidAgain(t *testing.T) {
 	broken := newCourse().apply(
 		hello("a"),
 		DrainRequested{"a"},
-		StatusReceived{"a", "a1", true, true},
+		StatusReceived{Node: "a", Session: "a1", Accepting: true, Draining: true},
 		ResumeRequested{"a"},
 		StreamLost{"a", "a1"},
 	)
@@ -186,7 +192,7 @@ func TestWhatANodeMissedOfBeingResumedIsSaidAgain(t *testing.T) {
 		hello("a"),
 		DrainRequested{"a"},
 		ResumeRequested{"a"},
-		StatusReceived{"a", "a1", true, false},
+		StatusReceived{Node: "a", Session: "a1", Accepting: true, Draining: false},
 		StreamLost{"a", "a1"},
 	)
 	if knows.apply(again); resumes(knows) != 0 {

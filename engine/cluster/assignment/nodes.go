@@ -31,6 +31,8 @@ type Node struct {
 	Connected bool
 	// Accepting and Draining are what it says of itself, DrainRequested what an operator wants.
 	Accepting, Draining, DrainRequested bool
+	// Refusal is why it does not accept work although it does not drain, as it says itself.
+	Refusal string
 	// Since is when its state began, for the reason Why; PongReceived is its last sign of life.
 	Since, LastPong time.Time
 	Why             string
@@ -46,6 +48,7 @@ type node struct {
 	state             NodeState
 	capacity          int
 	accepting         bool
+	refusal           string
 	acceptsQueries    bool
 	draining          bool
 	drainRequested    bool // by an operator; it outlives the session
@@ -108,10 +111,26 @@ func (c *Coordinator) Placements() []Placement {
 }
 
 func (c *Coordinator) snapshot(n *node) Node {
-	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(),
-		AcceptsQueries: n.acceptsQueries, Link: n.link,
-		Connected: n.session != "", Accepting: n.accepting, Draining: n.draining, DrainRequested: n.drainRequested,
-		Since: n.since, LastPong: n.lastContact, Why: n.why, RTT: n.rtt, Timeout: c.policy.timeout(n.rtt), Misses: n.misses}
+	return Node{
+		ID:             n.id,
+		State:          n.state,
+		Capacity:       n.capacity,
+		Used:           n.used,
+		InRotation:     n.inRotation(),
+		AcceptsQueries: n.acceptsQueries,
+		Link:           n.link,
+		Connected:      n.session != "",
+		Accepting:      n.accepting,
+		Draining:       n.draining,
+		DrainRequested: n.drainRequested,
+		Refusal:        n.refusal,
+		Since:          n.since,
+		LastPong:       n.lastContact,
+		Why:            n.why,
+		RTT:            n.rtt,
+		Timeout:        c.policy.timeout(n.rtt),
+		Misses:         n.misses,
+	}
 }
 
 func (n *node) inRotation() bool {

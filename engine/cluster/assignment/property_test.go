@@ -184,7 +184,8 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 			},
 			"report": func(t *rapid.T) {
 				id, s := node(t)
-				w.apply(StatusReceived{id, s, rapid.Bool().Draw(t, "accepts"), rapid.IntRange(0, 5).Draw(t, "drains") == 0})
+				w.apply(StatusReceived{Node: id, Session: s, Accepting: rapid.Bool().Draw(t, "accepts"),
+					Draining: rapid.IntRange(0, 5).Draw(t, "drains") == 0})
 			},
 			"answer": func(t *rapid.T) {
 				id, s := node(t)

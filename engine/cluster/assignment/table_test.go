@@ -77,16 +77,10 @@ func events() []Event {
 		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true},
 		HelloReceived{Node: a, Session: "x1", Link: "x:9090", Process: "x-p1", Accepting: true},
 		HelloReceived{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true, Unfit: "too old"},
-		StatusReceived{
-			a,
-			s,
-			true,
-			false,
-		},
-		StatusReceived{a, s, false, false},
-		StatusReceived{a, s, false, true},
-		StatusReceived{a, "old", false,
-			true},
+		StatusReceived{Node: a, Session: s, Accepting: true, Draining: false},
+		StatusReceived{Node: a, Session: s, Accepting: false, Draining: false},
+		StatusReceived{Node: a, Session: s, Accepting: false, Draining: true},
+		StatusReceived{Node: a, Session: "old", Accepting: false, Draining: true},
 		PongReceived{a, s, 1},
 		PongReceived{a, "old", 1},
 		StreamLost{a, s},
@@ -222,10 +216,14 @@ func (c *course) reset() *course {
 
 func TestEveryMessageInEveryStateOfANode(t *testing.T) {
 	states := map[string]func() *course{
-		"unknown":               newCourse,
-		"active":                func() *course { return newCourse().apply(hello("a")) },
-		"accepts nothing":       func() *course { return newCourse().apply(hello("a"), StatusReceived{"a", "a1", false, false}) },
-		"draining":              func() *course { return newCourse().apply(hello("a"), StatusReceived{"a", "a1", false, true}) },
+		"unknown": newCourse,
+		"active":  func() *course { return newCourse().apply(hello("a")) },
+		"accepts nothing": func() *course {
+			return newCourse().apply(hello("a"), StatusReceived{Node: "a", Session: "a1", Accepting: false, Draining: false})
+		},
+		"draining": func() *course {
+			return newCourse().apply(hello("a"), StatusReceived{Node: "a", Session: "a1", Accepting: false, Draining: true})
+		},
 		"drain asked":           func() *course { return newCourse().apply(hello("a"), DrainRequested{"a"}) },
 		"missed heartbeats":     func() *course { return newCourse().apply(hello("a")).advance(4 * time.Second) },
 		"lost its stream":       func() *course { return newCourse().apply(hello("a"), StreamLost{"a", "a1"}) },

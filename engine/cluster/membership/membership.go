@@ -349,7 +349,7 @@ func (m *Members) Renew(ctx context.Context, who pki.Peer, ask pki.CertificateRe
 
 // Token makes a token by which nodes join, and returns its secret. 0 uses are one, 0 valid
 // is DefaultTokenLife.
-func (m *Members) Token(ctx context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken,
+func (m *Members) Token(ctx context.Context, by engine.Actor, uses int, valid time.Duration) (string, store.NodeToken,
 	error) {
 	uses, valid = max(uses, 1), valid.Truncate(time.Second)
 	if valid == 0 {
@@ -370,8 +370,12 @@ func (m *Members) Token(ctx context.Context, by string, uses int, valid time.Dur
 		return "", store.NodeToken{}, err
 	}
 	t := pki.NewToken(a)
-	made, err := m.opts.Store.CreateNodeToken(ctx, store.NodeToken{TokenID: t.ID, Uses: uses, CreatedBy: by},
-		pki.HashProof(t.Proof()), valid)
+	made, err := m.opts.Store.CreateNodeToken(
+		ctx,
+		store.NodeToken{TokenID: t.ID, Uses: uses, CreatedBy: by.Name, CreatedByID: by.ID},
+		pki.HashProof(t.Proof()),
+		valid,
+	)
 	if err != nil {
 		return "", store.NodeToken{}, err
 	}

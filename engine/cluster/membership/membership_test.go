@@ -97,7 +97,7 @@ func members(k *memoryStore) *Members { return New(Options{Store: k, Server: "s"
 // joined lets a node join, and returns what it shows.
 func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, pki.CertificateRequest) {
 	t.Helper()
-	secret, _, err := m.Token(t.Context(), "u", 1, 0)
+	secret, _, err := m.Token(t.Context(), engine.Actor{Name: "u"}, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestATokenHasBounds(t *testing.T) {
 	}{{0, 0, DefaultTokenLife}, {1, time.Minute, time.Minute}, {MaxTokenUses, MaxTokenLife, MaxTokenLife}, {MaxTokenUses + 1, 0, 0},
 		{1, MaxTokenLife + time.Second, 0}, {1, -time.Second, 0}} {
 		k.valid = 0
-		_, _, err := m.Token(t.Context(), "u", c.uses, c.valid)
+		_, _, err := m.Token(t.Context(), engine.Actor{Name: "u"}, c.uses, c.valid)
 		if k.valid != c.want || (err == nil) != (c.want > 0) || err != nil && !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%d uses for %s: %s, %v", c.uses, c.valid, k.valid, err)
 		}

@@ -348,7 +348,8 @@ func (n *node) handleMessage(ctx context.Context, session string, end protocol.S
 		n.mu.Lock()
 		n.status = &m
 		n.mu.Unlock()
-		f.apply(assignment.StatusReceived{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining})
+		f.apply(assignment.StatusReceived{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining,
+			Refusal: m.Refusal})
 		_, remote := end.(protocol.PluginReceiver)
 		_ = n.Send(protocol.StatusAck{Sequence: m.Sequence, Runs: f.listener.OwnedRuns(remote), Received: received,
 			Sent: f.clock.Now()}) // the next Status is acknowledged too

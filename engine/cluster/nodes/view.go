@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -192,6 +193,8 @@ func reasonOf(c assignment.Node) string {
 		return "an operator has asked it to drain"
 	case c.State == assignment.NodeActive && c.Draining:
 		return "its process is ending, or another server has asked it to drain"
+	case c.State == assignment.NodeActive && !c.Accepting && c.Refusal != "":
+		return c.Refusal
 	}
 	return c.Why
 }
@@ -204,7 +207,7 @@ func outReason(c assignment.Node) string {
 	case c.State != assignment.NodeActive, c.DrainRequested, c.Draining:
 		return reasonOf(c)
 	}
-	return "it says that it takes no work now"
+	return cmp.Or(c.Refusal, "it says that it takes no work now")
 }
 
 func view(c assignment.Node, workers []NodeRunWorker, now time.Time) NodeInfo {

@@ -262,8 +262,10 @@ type Status struct {
 	Alive         bool
 	AcceptingWork bool
 	Draining      bool
-	Resources     engine.Resources
-	At            time.Time
+	// Refusal says why the node accepts no work although it does not drain, empty where it does.
+	Refusal   string
+	Resources engine.Resources
+	At        time.Time
 	// ClockOffset is what the node adds to its clock to have the server's, and ClockError how
 	// wrong that may be; an error of 0 says that it was not measured yet.
 	ClockOffset, ClockError time.Duration

@@ -149,9 +149,18 @@ func fromWire(m protocol.FromNode) (*pb.FromNode, error) {
 		})
 		return &pb.FromNode{Message: &pb.FromNode_Hello{Hello: h}}, nil
 	case protocol.Status:
-		return &pb.FromNode{Message: &pb.FromNode_Status{Status: &pb.Status{NodeId: m.NodeID, Alive: m.Alive,
-			AcceptingWork: m.AcceptingWork, Draining: m.Draining, Resources: resources(m.Resources), At: instant(m.At),
-			Sequence: m.Sequence, ClockOffsetNs: int64(m.ClockOffset), ClockErrorNs: int64(m.ClockError)}}}, nil
+		return &pb.FromNode{Message: &pb.FromNode_Status{Status: &pb.Status{
+			NodeId:        m.NodeID,
+			Alive:         m.Alive,
+			AcceptingWork: m.AcceptingWork,
+			Draining:      m.Draining,
+			Refusal:       m.Refusal,
+			Resources:     resources(m.Resources),
+			At:            instant(m.At),
+			Sequence:      m.Sequence,
+			ClockOffsetNs: int64(m.ClockOffset),
+			ClockErrorNs:  int64(m.ClockError),
+		}}}, nil
 	case protocol.RunAccepted:
 		return &pb.FromNode{Message: &pb.FromNode_RunAccepted{RunAccepted: &pb.RunAccepted{RunId: m.RunID,
 			WorkerId: m.WorkerID, NodeId: m.NodeID}}}, nil
@@ -206,10 +215,18 @@ func fromNode(w *pb.FromNode) (protocol.FromNode, error) {
 		}, nil
 	case *pb.FromNode_Status:
 		p := w.Status
-		return protocol.Status{NodeID: p.GetNodeId(), Alive: p.GetAlive(), AcceptingWork: p.GetAcceptingWork(),
-			Draining: p.GetDraining(), Resources: readResources(p.GetResources()), At: moment(p.GetAt()),
-			Sequence: p.GetSequence(), ClockOffset: time.Duration(p.GetClockOffsetNs()),
-			ClockError: time.Duration(p.GetClockErrorNs())}, nil
+		return protocol.Status{
+			NodeID:        p.GetNodeId(),
+			Alive:         p.GetAlive(),
+			AcceptingWork: p.GetAcceptingWork(),
+			Draining:      p.GetDraining(),
+			Refusal:       p.GetRefusal(),
+			Resources:     readResources(p.GetResources()),
+			At:            moment(p.GetAt()),
+			Sequence:      p.GetSequence(),
+			ClockOffset:   time.Duration(p.GetClockOffsetNs()),
+			ClockError:    time.Duration(p.GetClockErrorNs()),
+		}, nil
 	case *pb.FromNode_RunAccepted:
 		p := w.RunAccepted
 		return protocol.RunAccepted{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), NodeID: p.GetNodeId()}, nil

@@ -37,6 +37,15 @@ func (f *filler) fill(t *testing.T, v reflect.Value, path string) {
 			Sum: f.n + 1, Min: f.n + 2, Max: f.n + 3})))
 		f.n += 3
 		return
+	case *engine.PackedKeys: // its columns and their ends belong together
+		packer := engine.NewKeyPacker([]string{"a", "b"}, []engine.ValueType{engine.TypeI64, engine.TypeText}, 10, 1000)
+		for _, text := range []string{"one", "", "zwölf"} {
+			if err := packer.Add([]any{f.n, text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v.Set(reflect.ValueOf(packer.Keys()))
+		return
 	case json.RawMessage:
 		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.n))))
 		return
@@ -63,6 +72,10 @@ func (f *filler) fill(t *testing.T, v reflect.Value, path string) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range 2 {
+			f.fill(t, v.Index(i), path)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
 			f.fill(t, v.Index(i), path)
 		}
 	case reflect.Map:

@@ -115,13 +115,32 @@ func readConnections(p *pb.ConnectionFigures) engine.ConnectionFigures {
 func resources(r engine.Resources) *pb.Resources {
 	return &pb.Resources{CpuPct: r.CPUPercent, MemoryPct: r.MemoryPercent, MemoryBytes: r.MemoryBytes,
 		HostCpuPct: r.HostCPUPercent, HostMemoryPct: r.HostMemoryPercent, GcPauseMaxMs: r.GCPauseMaxMs,
-		Goroutines: int64(r.Goroutines), StoodStillMs: r.MaxStallMs}
+		Goroutines: int64(r.Goroutines), StoodStillMs: r.MaxStallMs, Witness: witness(r.Witness)}
+}
+
+func witness(w *engine.Witness) *pb.Witness {
+	if w == nil {
+		return nil
+	}
+	return &pb.Witness{Known: w.Known, RunNs: w.RunNs, WaitNs: w.WaitNs, Slices: w.Slices, Late: w.Late[:],
+		StoppedNs: w.StoppedNs, Retransmits: w.Retransmits}
+}
+
+func readWitness(p *pb.Witness) *engine.Witness {
+	if p == nil {
+		return nil
+	}
+	w := &engine.Witness{Known: p.GetKnown(), RunNs: p.GetRunNs(), WaitNs: p.GetWaitNs(), Slices: p.GetSlices(),
+		StoppedNs: p.GetStoppedNs(), Retransmits: p.GetRetransmits()}
+	copy(w.Late[:], p.GetLate())
+	return w
 }
 
 func readResources(p *pb.Resources) engine.Resources {
 	return engine.Resources{CPUPercent: p.GetCpuPct(), MemoryPercent: p.GetMemoryPct(), MemoryBytes: p.GetMemoryBytes(),
 		HostCPUPercent: p.GetHostCpuPct(), HostMemoryPercent: p.GetHostMemoryPct(), GCPauseMaxMs: p.GetGcPauseMaxMs(),
-		Goroutines: int(p.GetGoroutines()), MaxStallMs: p.GetStoodStillMs()}
+		Goroutines: int(p.GetGoroutines()), MaxStallMs: p.GetStoodStillMs(),
+		Witness: readWitness(p.GetWitness())}
 }
 
 func packed(p *engine.PackedHistogram) *pb.Histogram {

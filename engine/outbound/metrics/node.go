@@ -47,6 +47,8 @@ func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 			func(s worker.NodeState) float64 { return float64(s.Capacity) }},
 		{"loadstone_node_draining", "1 while the node takes no new work.",
 			func(s worker.NodeState) float64 { return boolValue(s.Draining) }},
+		{"loadstone_node_accepting_work", "1 while the node takes new run workers: it does not drain, and has room on its disk.",
+			func(s worker.NodeState) float64 { return boolValue(s.Accepting) }},
 		{"loadstone_node_control_streams", "Servers that hold a stream to the node.",
 			func(s worker.NodeState) float64 { return float64(s.Servers) }},
 		{"loadstone_node_artifacts_waiting", "Artifacts that no server has acknowledged.",

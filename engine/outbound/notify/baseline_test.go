@@ -67,17 +67,17 @@ func TestHeldAgainstTheBaseline(t *testing.T) {
 		event        notify.Event
 		verdict      compare.Verdict // "" where the baseline says nothing
 	}{
-		{id: "slower", template: "t", ms: 2.4, passed: &yes, event: notify.Regressed, verdict: compare.Worse},
-		{id: "slower, no thresholds", template: "t", ms: 2.4, event: notify.Regressed, verdict: compare.Worse},
+		{id: "slower", template: "t", ms: 3, passed: &yes, event: notify.Regressed, verdict: compare.Worse},
+		{id: "slower, no thresholds", template: "t", ms: 3, event: notify.Regressed, verdict: compare.Worse},
 		{id: "the same, thresholds fail as before", template: "t", ms: 2, passed: &no, event: notify.Finished,
 			verdict: compare.Same},
-		{id: "faster", template: "t", ms: 1.5, passed: &yes, event: notify.Finished, verdict: compare.Better},
-		{id: "no baseline, slower", template: "none", ms: 2.4, passed: &yes, event: notify.Finished},
+		{id: "faster", template: "t", ms: 1.2, passed: &yes, event: notify.Finished, verdict: compare.Better},
+		{id: "no baseline, slower", template: "none", ms: 3, passed: &yes, event: notify.Finished},
 		{id: "no baseline, thresholds fail", template: "none", ms: 2, passed: &no, event: notify.Regressed},
-		{id: "no template", ms: 2.4, passed: &no, event: notify.Regressed},
-		{id: "too short to judge", template: "t", ms: -2.4, passed: &no, event: notify.Regressed},
+		{id: "no template", ms: 3, passed: &no, event: notify.Regressed},
+		{id: "too short to judge", template: "t", ms: -3, passed: &no, event: notify.Regressed},
 		{id: "not to be compared", template: "t", passed: &no, event: notify.Regressed},
-		{id: "a search", template: "t", ms: 2.4, passed: &yes, search: true, event: notify.Finished},
+		{id: "a search", template: "t", ms: 3, passed: &yes, search: true, event: notify.Finished},
 		{id: "base", template: "t", ms: 2, passed: &no, event: notify.Regressed},
 	}
 	for _, c := range cases {
@@ -128,7 +128,7 @@ func TestHeldAgainstTheBaseline(t *testing.T) {
 		texts = append(texts, string(body))
 	}
 	messages := strings.Join(texts, "\n")
-	for _, want := range []string{"has finished; it is worse than its baseline. Mean: +20.", "P95: +",
+	for _, want := range []string{"has finished; it is worse than its baseline. Mean: +50.", "P95: +",
 		"has finished; it is as its baseline; its thresholds do not hold.", "has finished; it is better than its baseline.",
 		"has finished; its thresholds do not hold."} {
 		if !strings.Contains(messages, want) {

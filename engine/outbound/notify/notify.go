@@ -368,8 +368,8 @@ func (n *Notifier) client(h Hook) (*delivery.Client, error) {
 // suspended is the error of a hook to which nothing is sent any more.
 func suspended(h Hook) error { return fmt.Errorf("it is suspended: %s", h.Suspended) }
 
-// revoked is an error where a hook is deleted or suspended by now: what waits in its queue is not sent either. While the
-// store does not answer, it is.
+// revoked is an error where a hook is deleted or suspended by now: what waits in its queue is not sent either. While
+// the store does not answer, it is.
 func (n *Notifier) revoked(ctx context.Context, id string) error {
 	hooks, err := n.current(ctx)
 	if err != nil {

@@ -81,6 +81,18 @@ func setsSession(sql string, dialect sqltext.Dialect) string {
 	return ""
 }
 
+// settles says why a text may not be what an adapter has constraints checked with, or "".
+func (r *resolved) settles(sends plugin.Sends, sql string, tables []string) string {
+	if sql == "" {
+		return ""
+	}
+	why := checksConstraints(sql, r.dialect())
+	if why == "" && !plugin.Allows(sends.Session, sql, r.adapter.Info().Manifest.Dialect, tables) {
+		why = "its manifest does not declare"
+	}
+	return why
+}
+
 // checksConstraints says why a text may not be what has constraints checked, or "".
 func checksConstraints(sql string, dialect sqltext.Dialect) string {
 	tokens, err := sqltext.Tokens(sql, dialect)
@@ -140,13 +152,8 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 			return refuse(sql, undeclared)
 		}
 	}
-	if sql := answer.Settle; sql != "" {
-		if why := checksConstraints(sql, r.dialect()); why != "" {
-			return refuse(sql, why)
-		}
-		if !plugin.Allows(sends.Session, sql, dialect, tables) {
-			return refuse(sql, undeclared)
-		}
+	if why := r.settles(sends, answer.Settle, tables); why != "" {
+		return refuse(answer.Settle, why)
 	}
 	ddl := slices.Concat(answer.DDL, answer.AfterLoad, answer.Swap)
 	if answer.Load != nil {

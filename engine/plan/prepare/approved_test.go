@@ -65,8 +65,8 @@ func TestWhatASessionMaySet(t *testing.T) {
 // TestTransactionControlIsNoStatement: alone, behind another statement, behind a comment.
 func TestTransactionControlIsNoStatement(t *testing.T) {
 	for _, sql := range []string{"BEGIN", " /* SELECT */ begin", "SELECT 1; COMMIT", "START TRANSACTION",
-		"-- x\nrollback to savepoint a", "SAVEPOINT a", "END", "ABORT",
-		"PREPARE TRANSACTION 'x'", "SET TRANSACTION READ ONLY", "SET LOCAL TRANSACTION READ ONLY", "RELEASE a", ";;COMMIT",
+		"-- x\nrollback to savepoint a; select 1", "ROLLBACK", "END", "ABORT",
+		"PREPARE TRANSACTION 'x'", "SET TRANSACTION READ ONLY", "SET LOCAL TRANSACTION READ ONLY", "RELEASE a; COMMIT", ";;COMMIT",
 		"SELECT $$ ; $$, '--'; COMMIT -- '"} {
 		w := newWorld()
 		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
@@ -77,7 +77,8 @@ func TestTransactionControlIsNoStatement(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{"SELECT 'BEGIN'", "SELECT 1 /* ; COMMIT */", "SELECT $$;ROLLBACK$$",
-		"SELECT \"end\" FROM t", "DO $$ BEGIN NULL; END $$"} {
+		"SELECT \"end\" FROM t", "DO $$ BEGIN NULL; END $$", "SAVEPOINT a", "RELEASE a",
+		"-- x\nrollback to savepoint a", "ROLLBACK WORK TO a"} {
 		w := newWorld()
 		w.wanted = []plugin.Statement{{ID: "own", Kind: engine.KindGenericSQL, SQL: map[string]string{"*": sql}}}
 		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }

@@ -46,7 +46,7 @@ func complete(adapter plugin.Info, wanted []plugin.Statement, tables []engine.Ta
 			s.Columns = w.Columns
 		}
 		s.Writes = s.Writes || w.Writes
-		s.Transaction = w.Transaction
+		s.Transaction, s.NoRowsHint = w.Transaction, w.NoRowsHint
 		list = append(list, s)
 	}
 	if len(byID) > 0 {

@@ -356,7 +356,7 @@ type planner struct {
 	unmarked []string
 	// ours are the tables that this run made, quoted by the adapter.
 	ours []string
-	// wanted are the statements that the workload asked for, and settle what has the database check constraints; see freeze.
+	// wanted are the statements that the workload asked for, settle is what has the database check constraints.
 	wanted []plugin.Statement
 	settle string
 }

@@ -72,7 +72,7 @@ type tableState struct {
 	values *engine.Pool
 	// keys is how the table's keys are read.
 	keys *plugin.KeyQuery
-	// anyShape: the workload takes the table as it is.
+	// anyShape: the workload takes the table, and its keys, as they are.
 	anyShape bool
 	notes    []string
 }
@@ -112,7 +112,7 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 		pool:     answer.Pool,
 		values:   answer.Values,
 		keys:     answer.Keys,
-		anyShape: t.AnyShape,
+		anyShape: t.AnyShape && !t.OwnKeys,
 		notes:    answer.Notes,
 	}, nil
 }

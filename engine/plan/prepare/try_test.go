@@ -4,7 +4,19 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
+
+// TestWhatSettlesChecksConstraintsAlone: an adapter has nothing else executed beside the statements that are tried.
+func TestWhatSettlesChecksConstraintsAlone(t *testing.T) {
+	for sql, fine := range map[string]bool{"": false, "SET CONSTRAINTS ALL IMMEDIATE": true, "set constraints all immediate": true,
+		"SET ROLE postgres": false, "SET CONSTRAINTS ALL IMMEDIATE; COMMIT": false, "COMMIT": false,
+		"SET CONSTRAINTS ALL DEFERRED": false} {
+		if why := checksConstraints(sql, sqltext.DialectOf("postgres")); (why == "") != fine {
+			t.Errorf("%q: %q", sql, why)
+		}
+	}
+}
 
 // TestWhatTheDatabaseRefusesIsKnownBeforehand: a statement that cannot be
 // prepared is an error of the preparation, and a failed check of the preflight.

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -38,8 +39,8 @@ type drawnOp struct {
 	op    plugin.Op
 }
 
-// tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions that
-// are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
+// tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions
+// that are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
 func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, error) {
 	if p.settle == "" || p.sc.Workload.Feed != nil {
 		return nil, nil
@@ -163,7 +164,7 @@ func (t *trial) note(i int, err error) bool {
 	t.notes = append(
 		t.notes,
 		fmt.Sprintf("The statement %s could not be tried before the load: %s", t.plan.Statements[i].ID,
-			textsafe.OneLine(said.Message)),
+			executions.Mask(textsafe.OneLine(said.Message))),
 	)
 	return true
 }
@@ -182,7 +183,7 @@ func (t *trial) fault(i int, err error) engine.FieldError {
 			table = &t.plan.Tables[k]
 		}
 	}
-	f.Message = fmt.Sprintf("%s: %s", s.Kind, strings.TrimRight(textsafe.OneLine(said.Message), "."))
+	f.Message = fmt.Sprintf("%s: %s", s.Kind, strings.TrimRight(executions.Mask(textsafe.OneLine(said.Message)), "."))
 	if table != nil {
 		columns, left := broken(table, s, said.Message)
 		if len(columns) > 0 {

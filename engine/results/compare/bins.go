@@ -89,10 +89,10 @@ func (b *bins) ends() []float64 {
 	return out
 }
 
-// binTotals is what ended in a piece.
+// binTotals is what ended in a piece; measured of the operations were not of the warm-up.
 type binTotals struct {
-	operations, errors int64
-	latency            histogram.Compact
+	operations, errors, measured int64
+	latency                      histogram.Compact
 }
 
 // statementSeconds are those of the parts of a run.
@@ -109,9 +109,59 @@ func (s *statementSeconds) add(p PartKey, at, n int, row *segment.Row, counts []
 	into := &s.parts[p][at]
 	into.operations += row.Operations
 	into.errors += row.Errors
+	if !row.Warmup {
+		into.measured += row.Operations
+	}
 	into.latency.MergeData(&engine.HistogramData{Schema: int(row.LatencySchema), Offset: int(row.LatencyOffset),
 		Counts: counts, Sum: row.LatencySumNs, Min: row.LatencyMinNs, Max: row.LatencyMaxNs})
 	s.total[p] += row.Operations
+}
+
+// cutLast leaves what ended after the measurement out of the rate of the last piece: seconds are whole, and the
+// measurement ends within one. Of a run that lost parts of its record, or whose version did not say how many ended late
+// of each part, it is left as it is.
+func (s *statementSeconds) cutLast(b *bins, sum *engine.Summary) {
+	late := int64(0)
+	for _, k := range sum.ByKind {
+		late += k.FinishedLate
+	}
+	if sum.CoveredSeconds != nil || late != sum.FinishedLate {
+		return
+	}
+	for p, pieces := range s.parts {
+		count, late, known := p.finished(sum)
+		if !known {
+			continue
+		}
+		within := count - late
+		for i := range b.high {
+			within -= pieces[i].measured
+		}
+		last := &pieces[b.high]
+		if after := last.measured - max(within, 0); after > 0 {
+			left := max(last.operations-after, 0)
+			last.errors = last.errors * left / last.operations
+			last.operations = left
+		}
+	}
+}
+
+// finished is how many operations of a part were measured, and how many of them ended after the measurement.
+func (p PartKey) finished(sum *engine.Summary) (count, late int64, known bool) {
+	if p.StatementID == "" {
+		k := sum.ByKind[p.Kind]
+		if k == nil {
+			return 0, 0, false
+		}
+		return k.Count, k.FinishedLate, true
+	}
+	for i := range sum.ByStatement {
+		f := &sum.ByStatement[i]
+		if f.StatementID == p.StatementID && f.Kind == p.Kind && f.InTransaction == p.InTransaction {
+			return f.Count, f.FinishedLate, true
+		}
+	}
+	return 0, 0, false
 }
 
 // order is the parts with the most frequent first.

@@ -35,6 +35,8 @@ type side struct {
 	inflation float64
 	width     int // buckets
 	whole     draw
+	// order is when each run began among those of both sides.
+	order []float64
 }
 
 // blockLength is how many seconds a block of the run has: twice the time over
@@ -194,15 +196,12 @@ func smallSampleFactor(blocks int) float64 {
 
 func (s *side) pooled() *draw { return &s.whole }
 
-// draw fills d with as many blocks as there are: from runs drawn with
-// replacement, when there are several, blocks drawn with replacement.
+// draw fills d with as many blocks as there are, of each run its own, drawn with replacement. What differs between the
+// runs is another matter (between.go).
 func (s *side) draw(rng *rand.Rand, d *draw) {
 	d.reset(s.width)
 	for i := range s.runs {
 		run := s.runs[i]
-		if len(s.runs) > 1 {
-			run = s.runs[rng.IntN(len(s.runs))]
-		}
 		for range run {
 			d.add(&run[rng.IntN(len(run))])
 		}

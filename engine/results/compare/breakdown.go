@@ -176,6 +176,7 @@ func (r *BreakdownReader) read(ctx context.Context, d engine.RunDetail, relation
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the series of run %s: %w", d.RunID, err)
 	}
+	of.cutLast(b, d.Summary)
 	of.settleCarried(d.Summary, b, edges)
 	return of, b, nil
 }

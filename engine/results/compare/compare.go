@@ -82,6 +82,10 @@ type Metric struct {
 	Difference *float64 `json:"difference"`
 	Low        *float64 `json:"low"`
 	High       *float64 `json:"high"`
+	// Detectable is the smallest difference that these runs can show, as Difference is measured. MoreRuns is how many more
+	// runs each side needs to show one of the tolerance: 0 when these do, null when fifty would not.
+	Detectable *float64 `json:"detectable"`
+	MoreRuns   *int     `json:"more_runs"`
 	Verdict    Verdict  `json:"verdict"`
 	// Reason is the verdict in a sentence.
 	Reason string `json:"reason"`
@@ -101,6 +105,9 @@ type Comparison struct {
 	// any is or nothing but the error rates can be compared, else same. Of runs that were measured
 	// for less than 20 s together it is always unclear, and so are their metrics.
 	Verdict Verdict `json:"verdict"`
+	// Unlike is in what the sides differ besides what is compared; empty where like is compared with like. Where it is
+	// their workload, load or tables nothing is judged.
+	Unlike []Unlike `json:"unlike"`
 	// SameRun: both sides are the same runs, so there is nothing to compare.
 	SameRun bool `json:"same_run"`
 	// Notes are reasons for care, in sentences.
@@ -111,16 +118,18 @@ type Comparison struct {
 type metric struct {
 	name, unit string
 	higher     bool
-	figure     func(*draw) float64
+	// usual is the standard deviation of the figure between runs of one system, as a fraction; see between.go.
+	usual  float64
+	figure func(*draw) float64
 }
 
 var metrics = []metric{
-	{"qps", "per second", true, func(d *draw) float64 { return float64(d.rated) / d.seconds }},
-	{"error_rate", "fraction", false, func(d *draw) float64 { return float64(d.errors) / float64(d.operations) }},
-	{"avg_ms", "ms", false, func(d *draw) float64 { return d.sum / float64(d.count) / 1e6 }},
-	{"p50_ms", "ms", false, func(d *draw) float64 { return d.quantile(0.50) / 1e6 }},
-	{"p95_ms", "ms", false, func(d *draw) float64 { return d.quantile(0.95) / 1e6 }},
-	{"p99_ms", "ms", false, func(d *draw) float64 { return d.quantile(0.99) / 1e6 }},
+	{"qps", "per second", true, 0.03, func(d *draw) float64 { return float64(d.rated) / d.seconds }},
+	{"error_rate", "fraction", false, 0, func(d *draw) float64 { return float64(d.errors) / float64(d.operations) }},
+	{"avg_ms", "ms", false, 0.03, func(d *draw) float64 { return d.sum / float64(d.count) / 1e6 }},
+	{"p50_ms", "ms", false, 0.03, func(d *draw) float64 { return d.quantile(0.50) / 1e6 }},
+	{"p95_ms", "ms", false, 0.04, func(d *draw) float64 { return d.quantile(0.95) / 1e6 }},
+	{"p99_ms", "ms", false, 0.06, func(d *draw) float64 { return d.quantile(0.99) / 1e6 }},
 }
 
 const (
@@ -142,7 +151,7 @@ func TooShort(seconds float64) bool { return seconds < MinSeconds-0.5 }
 // compareSides compares the runs of side B with those of side A, at least one each;
 // shown, where given, are the figures of A and B as their summaries have them, by the
 // name of the metric. The draws come from a fixed seed.
-func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Comparison, error) {
+func compareSides(a, b []Run, begun [2][]float64, shown map[string][2]float64, o Options) (Comparison, error) {
 	sideA, err := newSide(a)
 	if err != nil {
 		return Comparison{}, fmt.Errorf("reading the first run: %w", err)
@@ -151,7 +160,12 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 	if err != nil {
 		return Comparison{}, fmt.Errorf("reading the second run: %w", err)
 	}
-	c := Comparison{Notes: []string{}, SlowerProbability: slowerProbability(sideA.pooled(), sideB.pooled())}
+	setOrder(sideA, sideB, begun)
+	c := Comparison{
+		Notes:             []string{},
+		Unlike:            []Unlike{},
+		SlowerProbability: slowerProbability(sideA.pooled(), sideB.pooled()),
+	}
 	for _, side := range []struct {
 		name string
 		s    *side
@@ -161,9 +175,19 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 				"too narrow, so nothing is judged. Measure for half a minute or more.", side.name, n))
 		}
 	}
-	if len(a) == 1 && len(b) == 1 {
-		c.Notes = append(c.Notes, "One run on each side: the intervals show the noise within the runs, not that between "+
-			"them. Repeat the runs and give several for each side to see both.")
+	switch {
+	case len(a) == 1 && len(b) == 1:
+		c.Notes = append(
+			c.Notes,
+			"One run on each side: how much runs of the same system differ here is not known, and taken "+
+				"as usual. Repeat the runs and give several for each side to learn it.",
+		)
+	case apart(sideA, sideB):
+		c.Notes = append(
+			c.Notes,
+			"All runs of one side began before those of the other: what changes with time looks like a "+
+				"difference. Alternate them: A, B, A, B.",
+		)
 	}
 	draws := draws(sideA, sideB)
 	for _, m := range metrics {
@@ -238,8 +262,14 @@ func (m metric) compare(a, b *side, pairs []pair, shown map[string][2]float64, o
 	}
 	slices.Sort(seen)
 	wide := smallSampleFactor(min(a.blocks(), b.blocks())) * math.Sqrt((a.inflation+b.inflation)/2)
-	at := func(q float64) *float64 { v := diff + wide*(seen[int(q*float64(len(seen)-1)+0.5)]-drawn); return &v }
-	r.Difference, r.Low, r.High = &diff, at((1-confidence)/2), at((1+confidence)/2)
+	within := func(q float64) float64 { return wide * (seen[int(q*float64(len(seen)-1)+0.5)] - drawn) }
+	runs := between(m, a, b)
+	apart := runs.halfWidth(rate)
+	low := diff - math.Hypot(within((1-confidence)/2), apart)
+	high := diff + math.Hypot(within((1+confidence)/2), apart)
+	shows := max(diff-low, high-diff)
+	r.Difference, r.Low, r.High, r.Detectable = &diff, &low, &high, &shows
+	r.MoreRuns = runs.advice(shows, tolerance, rate)
 	excludes := *r.Low > 0 || *r.High < 0
 	switch {
 	case excludes && math.Abs(diff) >= tolerance:
@@ -249,20 +279,47 @@ func (m metric) compare(a, b *side, pairs []pair, shown map[string][2]float64, o
 		}
 	case *r.Low >= -tolerance && *r.High <= tolerance:
 		r.Verdict = Same
+	case len(a.runs) == 1 && len(b.runs) == 1 && diff+within((1-confidence)/2) >= -tolerance &&
+		diff+within((1+confidence)/2) <= tolerance:
+		// Nothing was seen, and one run on each side cannot see more.
+		r.Verdict = Same
+		r.Reason = fmt.Sprintf(
+			"%+.2f%s, within the tolerance of %s as far as one run on each side tells. %s",
+			diff*scaleOf(rate),
+			unitOf(rate),
+			limitText(tolerance, rate),
+			r.wanted(limitText(tolerance, rate), rate),
+		)
+		return r
 	}
 	r.Reason = r.sentence(tolerance, rate)
+	if r.Verdict == Unclear {
+		r.Reason += " " + r.wanted(limitText(tolerance, rate), rate)
+	}
 	return r
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-func (r Metric) sentence(tolerance float64, rate bool) string {
-	unit, scale := " %", 1.0
+// unitOf and scaleOf say how a difference is written.
+func unitOf(rate bool) string {
 	if rate {
-		unit, scale = " percentage points", 100
+		return " percentage points"
 	}
+	return " %"
+}
+
+func scaleOf(rate bool) float64 {
+	if rate {
+		return 100
+	}
+	return 1
+}
+
+func (r Metric) sentence(tolerance float64, rate bool) string {
+	unit, scale := unitOf(rate), scaleOf(rate)
 	span := fmt.Sprintf("%+.2f%s (99 %%: %+.2f to %+.2f)", *r.Difference*scale, unit, *r.Low*scale, *r.High*scale)
-	limit := fmt.Sprintf("%.3g%s", tolerance*scale, unit)
+	limit := limitText(tolerance, rate)
 	switch r.Verdict {
 	case Better, Worse:
 		return fmt.Sprintf("%s, at least the tolerance of %s and not by chance.", span, limit)
@@ -274,6 +331,24 @@ func (r Metric) sentence(tolerance float64, rate bool) string {
 		}
 		return fmt.Sprintf("%s: a difference of more than %s can be neither shown nor excluded.", span, limit)
 	}
+}
+
+func limitText(tolerance float64, rate bool) string {
+	return fmt.Sprintf("%.3g%s", tolerance*scaleOf(rate), unitOf(rate))
+}
+
+// wanted says what the runs can show, and how many more would show the tolerance.
+func (r Metric) wanted(tolerance string, rate bool) string {
+	text := fmt.Sprintf("These runs can show %s.", limitText(*r.Detectable, rate))
+	switch {
+	case r.MoreRuns == nil:
+		return text + fmt.Sprintf(" %d more on each side would not show %s.", maxMoreRuns, tolerance)
+	case *r.MoreRuns == 1:
+		return text + fmt.Sprintf(" 1 more run on each side would show %s.", tolerance)
+	case *r.MoreRuns > 1:
+		return text + fmt.Sprintf(" %d more runs on each side would show %s.", *r.MoreRuns, tolerance)
+	}
+	return text
 }
 
 func overall(metrics []Metric) Verdict {

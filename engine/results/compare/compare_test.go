@@ -47,7 +47,7 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 		for seed := range uint64(times) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			a := noisy(rng, seconds, 400, 2, 0)
-			c, err := compareSides([]Run{a}, []Run{noisy(rng, seconds, 400, 2, 0)}, nil, Defaults())
+			c, err := compareSides([]Run{a}, []Run{noisy(rng, seconds, 400, 2, 0)}, [2][]float64{}, nil, Defaults())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,10 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 		return run
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
-	if c, err := compareSides([]Run{steady(rng, 1)}, []Run{steady(rng, 1.1)}, nil, Defaults()); err != nil ||
+	several := func(scale float64) []Run {
+		return []Run{steady(rng, scale), steady(rng, scale), steady(rng, scale)}
+	}
+	if c, err := compareSides(several(1), several(1.1), [2][]float64{}, nil, Defaults()); err != nil ||
 		of(c, "p50_ms").Verdict != Worse {
 		t.Errorf("a tenth slower: %+v %v", c, err)
 	}
@@ -84,18 +87,18 @@ func TestABacklogOfTheWarmUpIsInTheRateAlone(t *testing.T) {
 	a := noisy(rng, 60, 400, 2, 0.2)
 	b := slices.Clone(a)
 	for i := range b {
-		b[i].CarriedOver = b[i].Operations / 4
+		b[i].CarriedOver = b[i].Operations / 2
 	}
 	for _, most := range []int{len(b), len(b) / 2} {
 		thinA, errA := a.Downsample(most)
 		thinB, errB := b.Downsample(most)
-		c, err := compareSides([]Run{thinA}, []Run{thinB}, nil, Defaults())
+		c, err := compareSides([]Run{thinA}, []Run{thinB}, [2][]float64{}, nil, Defaults())
 		if err := cmp.Or(errA, errB, err); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range c.Metrics {
 			switch want := (m.Name == "qps"); {
-			case want && (m.Verdict != Better || math.Abs(*m.Difference-25) > 0.5):
+			case want && (m.Verdict != Better || math.Abs(*m.Difference-50) > 0.5):
 				t.Errorf("in %d pieces %s is %s by %v", most, m.Name, m.Verdict, *m.Difference)
 			case !want && *m.Difference != 0:
 				t.Errorf("in %d pieces %s differs by %v", most, m.Name, *m.Difference)
@@ -134,8 +137,12 @@ func TestABacklogDoesNotMakeSecondsResembleEachOther(t *testing.T) {
 
 func TestADifferenceIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	fast, slow := noisy(rng, 60, 500, 2, 0), noisy(rng, 60, 350, 3, 0.02)
-	c, err := compareSides([]Run{fast}, []Run{slow}, nil, Defaults())
+	var fast, slow []Run
+	for range 3 {
+		fast, slow = append(fast, noisy(rng, 60, 500, 2, 0)), append(slow, noisy(rng, 60, 350, 3, 0.02))
+	}
+	alternating := [2][]float64{{0, 3, 4}, {1, 2, 5}}
+	c, err := compareSides(fast, slow, alternating, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +154,7 @@ func TestADifferenceIsFound(t *testing.T) {
 	if c.Verdict != Worse || *c.SlowerProbability < 0.55 {
 		t.Errorf("%s, %v", c.Verdict, *c.SlowerProbability)
 	}
-	back, err := compareSides([]Run{slow}, []Run{fast}, nil, Defaults())
+	back, err := compareSides(slow, fast, alternating, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,11 +168,11 @@ func TestTheIdenticalIsTheSame(t *testing.T) {
 	for i := range run {
 		run[i] = run[0]
 	}
-	c, err := compareSides([]Run{run}, []Run{run}, nil, Defaults())
+	c, err := compareSides([]Run{run, run, run, run}, []Run{run, run, run, run}, [2][]float64{}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Verdict != Same || *c.SlowerProbability != 0.5 {
+	if of(c, "qps").Verdict != Same || of(c, "p50_ms").Verdict != Same || *c.SlowerProbability != 0.5 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -174,33 +181,48 @@ func TestTheIdenticalIsTheSame(t *testing.T) {
 func TestRunsDifferMoreThanSeconds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var a, b []Run
-	for _, speed := range []float64{1.8, 2, 2.2, 2.4} {
+	for _, speed := range []float64{1.8, 2.4, 2, 2.2} {
 		a = append(a, noisy(rng, 40, 300, speed, 0))
 		b = append(b, noisy(rng, 40, 300, speed+0.1, 0))
 	}
-	many, err := compareSides(a, b, nil, Defaults())
+	many, err := compareSides(a, b, [2][]float64{{0, 3, 4, 7}, {1, 2, 5, 6}}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := compareSides(a[:1], b[:1], nil, Defaults())
+	one, err := compareSides(a[:1], b[:1], [2][]float64{}, nil, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same [2][]Run
+	for range 4 {
+		same[0], same[1] = append(same[0], noisy(rng, 40, 300, 2, 0)), append(same[1], noisy(rng, 40, 300, 2, 0))
+	}
+	alike, err := compareSides(same[0], same[1], [2][]float64{{0, 3, 4, 7}, {1, 2, 5, 6}}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
 	width := func(c Comparison) float64 { m := of(c, "p50_ms"); return *m.High - *m.Low }
-	if width(many) <= width(one) || !strings.Contains(strings.Join(one.Notes, " "), "noise within the runs") ||
+	if width(many) <= 1.5*width(alike) || width(alike) >= width(one) ||
+		!strings.Contains(strings.Join(one.Notes, " "), "One run on each side") ||
 		len(many.Notes) != 0 {
-		t.Errorf("%.2f for several, %.2f for one; %v", width(many), width(one), one.Notes)
+		t.Errorf(
+			"%.2f for several, %.2f for such that are alike, %.2f for one; %v",
+			width(many),
+			width(alike),
+			width(one),
+			one.Notes,
+		)
 	}
 }
 
 func TestWhatCannotBeCompared(t *testing.T) {
 	good := noisy(rand.New(rand.NewPCG(1, 2)), 20, 100, 2, 0)
 	for name, bad := range map[string][]Run{"no run": nil, "no second": {{}}} {
-		if _, err := compareSides(bad, []Run{good}, nil, Defaults()); err == nil {
+		if _, err := compareSides(bad, []Run{good}, [2][]float64{}, nil, Defaults()); err == nil {
 			t.Errorf("%s is compared", name)
 		}
 	}
-	c, err := compareSides([]Run{{{}, {}}}, []Run{good}, nil, Defaults())
+	c, err := compareSides([]Run{{{}, {}}}, []Run{good}, [2][]float64{}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +269,7 @@ func BenchmarkCompareAnHour(b *testing.B) {
 	x, y := noisy(rng, 3600, 100, 2, 0), noisy(rng, 3600, 100, 2, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := compareSides([]Run{x}, []Run{y}, nil, Defaults()); err != nil {
+		if _, err := compareSides([]Run{x}, []Run{y}, [2][]float64{}, nil, Defaults()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -282,7 +304,7 @@ func TestThin(t *testing.T) {
 	if len(thin) != 143 || thin[0].Seconds != 7 || thin[142].Seconds != 6 {
 		t.Fatalf("%d elements, the first of %v s, the last of %v s", len(thin), thin[0].Seconds, thin[len(thin)-1].Seconds)
 	}
-	c, err := compareSides([]Run{run}, []Run{thin}, nil, Defaults())
+	c, err := compareSides([]Run{run}, []Run{thin}, [2][]float64{}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,12 @@ func measured(id string, ms float64) compare.MeasuredRun {
 // The runs of two sides are compared second by second; a difference counts when its
 // interval excludes what the tolerance allows.
 func Example() {
-	before, after := measured("before", 2), measured("after", 2.4)
-	c, err := compare.Between([]compare.MeasuredRun{before}, []compare.MeasuredRun{after}, compare.Defaults())
+	var before, after []compare.MeasuredRun
+	for i := range 4 {
+		before = append(before, measured(fmt.Sprintf("before-%d", i), 2))
+		after = append(after, measured(fmt.Sprintf("after-%d", i), 2.4))
+	}
+	c, err := compare.Between(before, after, compare.Defaults())
 	if err != nil {
 		fmt.Println(err)
 		return

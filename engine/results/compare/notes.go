@@ -80,31 +80,8 @@ func Notes(a, b []engine.Summary) []string {
 				s.RunID, s.Status))
 		}
 	}
-	for _, d := range []struct {
-		what string
-		of   func(engine.Summary) string
-	}{
-		{"plugins", func(s engine.Summary) string {
-			text := ""
-			for _, p := range s.Plugins {
-				text += p.Name + " " + p.Version + " " + p.SHA256 + "; "
-			}
-			return text
-		}},
-		{"Loadstone version", func(s engine.Summary) string { return s.Environment.LoadstoneVersion }},
-		{"machine of the generator", func(s engine.Summary) string {
-			return fmt.Sprintf("%s, %d CPUs, %s", s.Environment.Hostname, s.Environment.CPUs, s.Environment.CPUModel)
-		}},
-		{"I/O engine", func(s engine.Summary) string { return s.Environment.IOEngine }},
-		{"server version", func(s engine.Summary) string { return s.Environment.ServerVersion }},
-	} {
-		seen := map[string]bool{}
-		for _, s := range slices.Concat(a, b) {
-			seen[d.of(s)] = true
-		}
-		if len(seen) > 1 {
-			notes = append(notes, fmt.Sprintf("The runs differ in their %s.", d.what))
-		}
+	for _, u := range unlike(a, b) {
+		notes = append(notes, u.sentence())
 	}
 	return notes
 }

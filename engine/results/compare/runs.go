@@ -27,7 +27,7 @@ func Between(a, b []MeasuredRun, o Options) (Comparison, error) {
 				Hint:    "it may have failed before its load, been stopped in its warm-up, or lost its record"}
 		}
 	}
-	c, err := compareSides(seconds(a), seconds(b), summaryFigures(a, b), o)
+	c, err := compareSides(seconds(a), seconds(b), begun(a, b), summaryFigures(a, b), o)
 	if err != nil {
 		return c, fmt.Errorf("comparing runs: %w", err)
 	}
@@ -43,9 +43,20 @@ func Between(a, b []MeasuredRun, o Options) (Comparison, error) {
 	c.AddNotes(summaries(a), summaries(b))
 	c.dropRates(append(slices.Clone(a), b...))
 	if tooShort(seconds(a)) || tooShort(seconds(b)) {
-		c.clearVerdicts()
+		c.clearVerdicts(fmt.Sprintf("a side was measured for less than %d s", MinSeconds))
 	}
+	c.addUnlike(unlike(summaries(a), summaries(b)))
 	return c, nil
+}
+
+// begun is when the runs began, in seconds.
+func begun(a, b []MeasuredRun) (times [2][]float64) {
+	for i, side := range [][]MeasuredRun{a, b} {
+		for _, m := range side {
+			times[i] = append(times[i], float64(m.Summary.StartTime.UnixMilli())/1e3)
+		}
+	}
+	return times
 }
 
 // tooShort reports that the runs of a side were together measured for too short a time to judge by.
@@ -59,14 +70,13 @@ func tooShort(runs []Run) bool {
 	return TooShort(total)
 }
 
-// clearVerdicts takes back the verdicts of a comparison whose own note calls a side too short, and leaves
-// the differences with their intervals: they are what was seen, and a reader may think their part.
-func (c *Comparison) clearVerdicts() {
+// clearVerdicts takes back the verdicts of a comparison that are not to be given, and leaves the differences with their
+// intervals: they are what was seen, and a reader may think their part.
+func (c *Comparison) clearVerdicts(why string) {
 	for i := range c.Metrics {
 		if m := &c.Metrics[i]; m.Verdict != Unclear {
 			m.Verdict = Unclear
-			m.Reason += fmt.Sprintf(" It is not judged: a side was measured for less than %d s.",
-				MinSeconds)
+			m.Reason += fmt.Sprintf(" It is not judged: %s.", why)
 		}
 	}
 	c.Verdict = Unclear
@@ -119,13 +129,13 @@ func compareWithItself(a, b []MeasuredRun) (Comparison, error) {
 	if len(a) > 1 {
 		note = "A and B are the same runs: there is nothing to compare."
 	}
-	c := Comparison{Metrics: []Metric{}, Verdict: Same, SameRun: true, Notes: []string{note}}
+	c := Comparison{Metrics: []Metric{}, Unlike: []Unlike{}, Verdict: Same, SameRun: true, Notes: []string{note}}
 	word := standIn(summaries(a))
 	c.addNotes(StandIn{word, word}, Notes(summaries(a), nil)) // a doubt about a run is said once
 	if slices.ContainsFunc(a, func(m MeasuredRun) bool { return len(m.Seconds) == 0 }) {
 		return c, nil
 	}
-	full, err := compareSides(seconds(a), seconds(b), summaryFigures(a, b), Defaults())
+	full, err := compareSides(seconds(a), seconds(b), begun(a, b), summaryFigures(a, b), Defaults())
 	if err != nil {
 		return c, fmt.Errorf("comparing a run with itself: %w", err)
 	}

@@ -56,12 +56,9 @@ type Job struct {
 	interrupted bool
 }
 
-// Origin says who has asked for an enrichment again, and when; By is empty for one that belongs to its run's end, and
-// for one that goes on after a restart.
-type Origin struct {
-	By string
-	At engine.Time
-}
+// Origin says who has asked for an enrichment again; nobody for one that belongs to its run's end, and for one that
+// goes on after a restart.
+type Origin struct{ By engine.Actor }
 
 // whyStopped is the sentence of one that was stopped.
 func (e *Job) whyStopped(byUser string) string {
@@ -447,7 +444,7 @@ func (h *historySource) close() {
 
 // Retry asks the history of a finished run again, in the background.
 // What was found before is kept.
-func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+func (s *Service) Retry(ctx context.Context, runID string, by engine.Actor) (engine.Enrichment, error) {
 	s.mu.Lock()
 	closing, under := s.closing, s.jobs[runID]
 	s.mu.Unlock()
@@ -472,8 +469,8 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 	case !s.HasHistory(d.Plan):
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.skipped(d.Plan).Reason}
 	}
-	e := s.begin(d.Run, d.Plan, Origin{By: by, At: engine.At(time.Now())})
-	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
+	e := s.begin(d.Run, d.Plan, Origin{By: by})
+	s.opts.Log.Info().Str("run_id", runID).Str("by", by.Name).Msg("enrichment asked for again")
 	return *e.state.Load(), nil
 }
 

@@ -34,6 +34,12 @@ func (s *Service) figures(ctx context.Context, e Evidence) (*engine.Figures, []*
 	if err != nil {
 		return nil, nil, fmt.Errorf("computing the figures: %w", err)
 	}
+	if cut := endOfLoad(w, e.Run.StopReason, parent.LastEnded.Time); !cut.Equal(w.To) {
+		w.To = cut
+		if parent, workers, err = s.opts.Results.FiguresByWorker(ctx, e.Run.RunID, ids, w); err != nil {
+			return nil, nil, fmt.Errorf("computing the figures: %w", err)
+		}
+	}
 	var missing []string
 	for i, c := range e.Workers {
 		var t engine.Totals
@@ -64,6 +70,18 @@ func (s *Service) figures(ctx context.Context, e Evidence) (*engine.Figures, []*
 	totals, known := e.totals()
 	account(parent, totals, known)
 	return parent, workers, nil
+}
+
+// loadEndMargin is how long a load may be without an end before it is over: nobody measures to the instant.
+const loadEndMargin = 2 * time.Second
+
+// endOfLoad is the end of a measurement whose run workers are lost, or left because they had lost their servers: their
+// load ended then, and not when a server came to look. last is when the last execution ended, by the record.
+func endOfLoad(w engine.Window, reason engine.StopReason, last time.Time) time.Time {
+	if reason != engine.StopWorkerFailure || w.To.IsZero() || !last.After(w.From) || w.To.Sub(last) <= loadEndMargin {
+		return w.To
+	}
+	return last
 }
 
 // window is when the run was measured; without an end where only its executions can tell.

@@ -123,9 +123,6 @@ func TestRemarksOnFigures(t *testing.T) {
 		"a record with holes": {engine.Figures{Operations: 1000, DurationSeconds: 5, CoveredSeconds: &covered},
 			"rates are taken over the 5 s"},
 		"a record of nothing": {engine.Figures{Operations: 1000, CoveredSeconds: &none}, "there are no rates"},
-		"lookups find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 6}),
-			"6 % of the operations of kind POINT_LOOKUP"},
-		"a few find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 5}), ""},
 		"inserts that do none": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}),
 			"100 % of the operations of kind INSERT succeeded and inserted no row"},
 		"a few inserts":      {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 5}), ""},
@@ -200,6 +197,60 @@ func TestRemarksOnFigures(t *testing.T) {
 	}
 }
 
+// TestStatementsThatFindNoRowsAreDoubted: alone and inside of transactions, with the parameter that cures it.
+func TestStatementsThatFindNoRowsAreDoubted(t *testing.T) {
+	plan := &engine.Plan{
+		Statements: []engine.Statement{{ID: "update_account", NoRowsHint: "workload.params.scale has to be theirs"}},
+	}
+	for name, c := range map[string]struct {
+		f    engine.StatementFigures
+		want string // of the cause; empty: none
+	}{
+		"all of a transaction's": {engine.StatementFigures{StatementID: "update_account", Kind: engine.KindUpdate,
+			InTransaction: true, Count: 1801, NoRows: 1801}, "1801 of 1801 executions of update_account (UPDATE) that succeeded " +
+			"changed no row (100 %): they are faster than those that find one; workload.params.scale has to be theirs"},
+		"a few lookups": {engine.StatementFigures{StatementID: "find", Kind: engine.KindPointLookup, Count: 1000, Errors: 200,
+			NoRows: 9}, "9 of 800 executions of find (POINT_LOOKUP) that succeeded found no row (1.12 %)"},
+		"what to do":       {engine.StatementFigures{StatementID: "gone", Kind: engine.KindDelete, Count: 9, NoRows: 9}, usualCure},
+		"one in a hundred": {engine.StatementFigures{StatementID: "find", Kind: engine.KindPointLookup, Count: 1000, NoRows: 10}, ""},
+		"chance":           {engine.StatementFigures{StatementID: "find", Kind: engine.KindPointLookup, Count: 100, NoRows: 4}, ""},
+		"nobody looks for rows": {engine.StatementFigures{StatementID: "own", Kind: engine.KindGenericSQL, Count: 100,
+			NoRows: 100}, ""},
+	} {
+		v := live.NewValidity()
+		addMisses(v, &engine.Figures{ByStatement: []engine.StatementFigures{c.f}}, plan, time.Unix(0, 0), time.Unix(10, 0))
+		causes := v.Verdict().Causes
+		if c.want == "" && len(causes) != 0 || c.want != "" && (len(causes) != 1 || causes[0].Cause != engine.CauseMisses ||
+			!strings.Contains(causes[0].Detail, c.want)) {
+			t.Errorf("%s: %+v", name, causes)
+		}
+	}
+	// INSERTs inside of transactions that insert nothing are remarked on.
+	v := live.NewValidity()
+	noteNothingInserted(v, &engine.Figures{ByStatement: []engine.StatementFigures{
+		{StatementID: "log", Kind: engine.KindInsert, InTransaction: true, Count: 100, NoRows: 6}}})
+	if notes := v.Verdict().Notes; len(notes) != 1 ||
+		!strings.Contains(notes[0], "6 % of the executions of log inside of transactions succeeded and inserted no row") {
+		t.Errorf("%q", notes)
+	}
+}
+
+// TestOwnStatementsAreReadsOrWrites: what they do says it, their kind does not.
+func TestOwnStatementsAreReadsOrWrites(t *testing.T) {
+	f := &engine.Figures{Reads: 5, Writes: 7, ByStatement: []engine.StatementFigures{
+		{StatementID: "see", Kind: engine.KindGenericSQL, Count: 100},
+		{StatementID: "see", Kind: engine.KindGenericSQL, InTransaction: true, Count: 1000},
+		{StatementID: "call", Kind: engine.KindGenericSQL, Count: 10},
+		{StatementID: "find", Kind: engine.KindPointLookup, Count: 5},
+		{StatementID: "t", Kind: engine.KindTransaction, Count: 500},
+		{StatementID: "unknown", Kind: engine.KindGenericSQL, Count: 50}}}
+	countOwn(f, &engine.Plan{Statements: []engine.Statement{{ID: "see", Kind: engine.KindGenericSQL},
+		{ID: "call", Kind: engine.KindGenericSQL, Writes: true}, {ID: "find"}}})
+	if f.Reads != 105 || f.Writes != 17 {
+		t.Errorf("%d reads, %d writes", f.Reads, f.Writes)
+	}
+}
+
 // TestOwnReadsThatFindNothingAreRemarkedOn: a SELECT of the user's own is of no kind that is expected to meet a row,
 // and one with wrong parameters, which finds nothing and is fast, was VALID without a word.
 func TestOwnReadsThatFindNothingAreRemarkedOn(t *testing.T) {
@@ -271,5 +322,30 @@ func TestAnAccountWithoutTheCountsOfAWorkerSaysOnlyThat(t *testing.T) {
 	account(f, told, true)
 	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || f.CountsMissing {
 		t.Errorf("the account of told counts is %+v", a)
+	}
+}
+
+// TestARunThatLostItsServersEndsWithItsLoad: run workers end by themselves after a minute without a server, and the next
+// one came 20 s later: 119/s over 66 s were 91/s over 86 s.
+func TestARunThatLostItsServersEndsWithItsLoad(t *testing.T) {
+	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds float64) time.Time { return from.Add(time.Duration(seconds * float64(time.Second))) }
+	for name, c := range map[string]struct {
+		reason         engine.StopReason
+		to, last, want float64
+	}{
+		"its servers were away":    {engine.StopWorkerFailure, 86, 66, 66},
+		"a run worker died":        {engine.StopWorkerFailure, 86, 85.5, 86},
+		"a user stopped a silence": {engine.StopUserRequested, 86, 66, 86},
+		"its time was up":          {engine.StopDurationElapsed, 86, 66, 86},
+		"nothing ended":            {engine.StopWorkerFailure, 86, -1, 86},
+		"what ended in the drain":  {engine.StopWorkerFailure, 86, 90, 86},
+	} {
+		if got := endOfLoad(engine.Window{From: from, To: at(c.to)}, c.reason, at(c.last)); !got.Equal(at(c.want)) {
+			t.Errorf("%s: %v", name, got.Sub(from))
+		}
+	}
+	if got := endOfLoad(engine.Window{}, engine.StopWorkerFailure, from); !got.IsZero() {
+		t.Errorf("an end that is not known is %v", got)
 	}
 }

@@ -157,6 +157,10 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		workers = make([]*engine.Figures, len(e.Workers))
 		account(parent, totals, known)
 	}
+	countOwn(parent, e.Plan)
+	for _, w := range workers {
+		countOwn(w, e.Plan)
+	}
 	parent.LivePercentiles = e.LivePercentiles.compareExact(parent)
 	if rate := e.meanRate(parent); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
@@ -181,17 +185,21 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		seen = e.Run.TotalOps
 	}
 	v.Outcome(live.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
-		Errors: parent.Errors.Count, CountedLive: seen,
+		Errors: parent.Errors.Count, CountedLive: seen, Warmup: parent.Accounting.Warmup,
 		Scheduled: scheduled, Dropped: dropped, Ended: true, Search: e.Run.Scenario.Workload.IsSearch()})
 	if parent.Failing != nil {
 		v.SetFailing(parent.Failing)
 	}
+	v.JudgeWitnesses(parent)
+	v.JudgeFreezes(parent, e.Run.Scenario.Workload.ConcurrentConnections)
 	s.checkFallback(ctx, e, parent)
 	addNotes(v, parent)
 	noteExtent(v, parent, e.Run.Scenario.Workload)
 	if e.Plan != nil {
 		noteStatements(v, parent, e.Plan.Statements)
 	}
+	noteNothingInserted(v, parent)
+	addMisses(v, parent, e.Plan, e.Run.WarmupEndTime.Time, end)
 	if e.Search == nil {
 		addFailedKinds(v, parent, e.Run.WarmupEndTime.Time, end)
 	}

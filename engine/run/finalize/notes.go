@@ -69,9 +69,6 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 		if k == engine.KindInsert && share > noRowsNote {
 			v.AddFigureNote(engine.Note{Code: engine.NoteNothingInserted, Percent: 100 * share})
 		}
-		if expectsRows(k) && share > noRowsNote {
-			v.AddFigureNote(engine.Note{Code: engine.NoteNothingFound, Percent: 100 * share, Kind: k})
-		}
 	}
 	if n := f.KeysReplaced; n > 0 {
 		v.AddFigureNote(engine.Note{Code: engine.NoteKeysReplaced, Count: n})
@@ -83,6 +80,73 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 		return // latency from the due time shows a stall
 	}
 	v.SetStalls(stallNotes(v, f))
+}
+
+// Of the executions of a statement more than this share may find no row before the figures are doubted, and more than
+// so many: a single one is chance.
+const (
+	missesShare = 0.01
+	minMisses   = 5
+)
+
+// usualCure is said of a statement whose workload says nothing itself.
+const usualCure = "what it asks for is not in the table: load it anew (target.prepare.if_exists: recreate), or give " +
+	"the statement the kind GENERIC_SQL, if it need not find rows"
+
+// addMisses doubts the figures where statements that look for rows found none, alone or inside of transactions.
+func addMisses(v *live.Validity, f *engine.Figures, plan *engine.Plan, from, to time.Time) {
+	for i := range f.ByStatement {
+		s := &f.ByStatement[i]
+		succeeded := s.Count - s.Errors
+		if !expectsRows(s.Kind) || s.NoRows < minMisses || float64(s.NoRows) <= missesShare*float64(succeeded) {
+			continue
+		}
+		about := engine.Note{Code: engine.AboutMisses, Count: s.NoRows, Total: succeeded, Statement: s.StatementID,
+			Kind: s.Kind, Percent: 100 * float64(s.NoRows) / float64(succeeded), Text: usualCure}
+		if plan != nil {
+			for _, p := range plan.Statements {
+				if p.ID == s.StatementID && p.NoRowsHint != "" {
+					about.Text = p.NoRowsHint
+				}
+			}
+		}
+		v.Add(engine.CauseMisses, about, from, to)
+	}
+}
+
+// noteNothingInserted notes which INSERTs inside of transactions inserted nothing; those alone are their kind's.
+func noteNothingInserted(v *live.Validity, f *engine.Figures) {
+	for i := range f.ByStatement {
+		s := &f.ByStatement[i]
+		if succeeded := s.Count - s.Errors; s.InTransaction && s.Kind == engine.KindInsert && s.NoRows >= minMisses &&
+			float64(s.NoRows) > noRowsNote*float64(succeeded) {
+			v.AddFigureNote(engine.Note{Code: engine.NoteNothingInserted, Statement: s.StatementID,
+				Percent: 100 * float64(s.NoRows) / float64(succeeded)})
+		}
+	}
+}
+
+// countOwn counts the statements of one's own outside of transactions as reads and writes, by what they do: their kind
+// does not say it.
+func countOwn(f *engine.Figures, plan *engine.Plan) {
+	if f == nil || plan == nil {
+		return
+	}
+	writes := map[string]bool{}
+	for _, s := range plan.Statements {
+		writes[s.ID] = s.Writes
+	}
+	for i := range f.ByStatement {
+		s := &f.ByStatement[i]
+		does, known := writes[s.StatementID]
+		switch {
+		case s.InTransaction || s.Kind != engine.KindGenericSQL || !known:
+		case does:
+			f.Writes += s.Count
+		default:
+			f.Reads += s.Count
+		}
+	}
 }
 
 // noteStatements notes which of the user's own reads, of which no kind says that they find rows, never returned one:

@@ -86,7 +86,7 @@ func Summarize(run engine.Run, parent engine.RunResult) *engine.Summary {
 	s := &engine.Summary{RunID: run.RunID, RunName: run.RunName, Status: run.Status,
 		CancellationReason: run.CancellationReason,
 		StartTime:          run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, FindMax: parent.FindMax,
-		Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
+		Thresholds: parent.Thresholds, Tags: run.Scenario.Tags, Setup: engine.SetupOf(run.Scenario, parent.Plan),
 		Validity:       engine.VerdictValid,
 		ValidityDetail: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
 	if parent.Validity != nil {

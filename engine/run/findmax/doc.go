@@ -16,7 +16,8 @@
 //
 // Everything behind the climb follows from the table of levels (levels.go). In a search over connections
 // the answer is the lowest level that reaches the highest throughput of those that hold, because more
-// connections bring nothing but latency; in one over the rate it is the highest that holds. Either is measured once more before it is believed.
+// connections bring nothing but latency; in one over the rate it is the highest that holds. Either is measured
+// once more before it is believed.
 //
 // A step in which the generator was late, or too few operations ended, is not judged. Where an overload seems to
 // outlast its cause, the search looks at the end (OVERLOADING), and names the hysteresis.

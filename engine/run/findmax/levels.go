@@ -225,8 +225,8 @@ func (s *Search) resolution(lo, hi float64) float64 {
 	return max(1, math.Floor(lo/50))
 }
 
-// leftOf is where, below the knee p and above the level that does not reach the peak, to look for a lower one that does:
-// first where growth with the load would reach it.
+// leftOf is where, below the knee p and above the level that does not reach the peak, to look for a lower one that
+// does: first where growth with the load would reach it.
 func (s *Search) leftOf(p, below levelSteps, reaches float64) (level float64, more bool) {
 	width := s.resolution(below.level, p.level)
 	if p.level-below.level <= width {

@@ -43,7 +43,7 @@ func (s *Search) afterRecovery(o Observation) string {
 	first := s.steps[0]
 	share := s.level / first.Level()
 	step := s.measured(o)
-	why := ""
+	var why string
 	step.Outcome, why = s.fails(o, step)
 	if step.Held() && o.QPS >= first.QPS*share*collapse {
 		r.recoveredAt, s.overloadedBy = s.level, 0

@@ -133,8 +133,8 @@ func (s *Search) Steps() []engine.FindMaxStep { return s.steps }
 // Baseline is the P95 of step 1 in milliseconds, nil before it has been judged.
 func (s *Search) Baseline() *float64 { return s.baseline }
 
-// Bounds enclose the limit: the highest level that holds, and the lowest known above it that does not or brings no more;
-// nil while unknown. The values are the caller's.
+// Bounds enclose the limit: the highest level that holds, and the lowest known above it that does not or brings no
+// more; nil while unknown. The values are the caller's.
 func (s *Search) Bounds() (stable, unstable *float64) {
 	levels := s.levels()
 	answer := s.answer()

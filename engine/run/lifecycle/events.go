@@ -30,7 +30,7 @@ type (
 	}
 	// WorkerJoined says that a run worker was placed while the run goes on.
 	WorkerJoined struct{ ID string }
-	// WorkersLost says that run workers have not been heard of for too long, or with a message why they say that they left.
+	// WorkersLost says that run workers have not been heard of for too long, or, with a message, why they have left.
 	WorkersLost struct {
 		IDs     []string
 		Message string

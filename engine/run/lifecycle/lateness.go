@@ -48,8 +48,8 @@ func (l *lateness) add(s *engine.WorkerSnapshot) {
 	l.split.Add(s.TickSplit)
 }
 
-// decode is how long an operation took on the mean from the first byte of its answer on.
-func (l *lateness) decode() time.Duration {
+// decodeMean is how long an operation took on the mean from the first byte of its answer on.
+func (l *lateness) decodeMean() time.Duration {
 	if l.split.Count == 0 {
 		return 0
 	}
@@ -78,7 +78,7 @@ func (l *lateness) judge(latency *histogram.Histogram, usual time.Duration) stri
 			return fmt.Sprintf("began operations late: P95 %.3g ms of %.3g ms", late/1e6, took/1e6)
 		}
 	}
-	if decode := l.decode(); usual > 0 && float64(decode-usual) > max(lateShare*took, float64(leastLate)) {
+	if decode := l.decodeMean(); usual > 0 && float64(decode-usual) > max(lateShare*took, float64(leastLate)) {
 		return fmt.Sprintf("read answers late: %.3g ms on the mean, %.3g ms in its best step", engine.Milliseconds(decode),
 			engine.Milliseconds(usual))
 	}
@@ -88,7 +88,7 @@ func (l *lateness) judge(latency *histogram.Histogram, usual time.Duration) stri
 // keepDecode keeps the least that decoding took in a step.
 func (m *Meter) keepDecode() {
 	for _, w := range m.workers {
-		if d := w.lateness.decode(); d > 0 && (m.decode == 0 || d < m.decode) {
+		if d := w.late.decodeMean(); d > 0 && (m.decode == 0 || d < m.decode) {
 			m.decode = d
 		}
 	}

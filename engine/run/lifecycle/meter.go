@@ -32,7 +32,7 @@ type workerStep struct {
 	over                 bool
 	// perSecond are the operations of each tick, in a second.
 	perSecond []float64
-	lateness
+	late      lateness
 }
 
 // shortestTick is the least length in seconds of a tick whose rate tells how rates scatter.
@@ -71,7 +71,7 @@ func (m *Meter) Add(s *engine.WorkerSnapshot) {
 	if s.TickSeconds > shortestTick {
 		w.perSecond = append(w.perSecond, float64(s.TickStarted)/s.TickSeconds)
 	}
-	w.lateness.add(s)
+	w.late.add(s)
 	// A histogram that is not well-formed counts as one that was not sent.
 	_ = w.latency.MergeData(histogram.Unpack(s.TickLatency))
 }
@@ -120,7 +120,7 @@ func (m *Meter) Observation() (findmax.Observation, time.Duration) {
 			}
 			perSecond[i] += n
 		}
-		if why := w.lateness.judge(w.latency, m.decode); why != "" && o.GeneratorLate == "" {
+		if why := w.late.judge(w.latency, m.decode); why != "" && o.GeneratorLate == "" {
 			o.GeneratorLate = id + " " + why
 		}
 		if w.latency.Count() == 0 {

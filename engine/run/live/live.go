@@ -98,7 +98,9 @@ type Second struct {
 
 // Aggregator keeps the newest snapshots of a run's workers. It is not safe for concurrent use.
 type Aggregator struct {
-	workers map[string]*reports
+	// ownReads and ownWrites: statements of one's own all read, or all write.
+	ownReads, ownWrites bool
+	workers             map[string]*reports
 	// The histograms keep their memory from tick to tick.
 	tick  *adder
 	phase *adder
@@ -132,6 +134,21 @@ func New() *Aggregator {
 		a.kinds[k] = newAdder()
 	}
 	return a
+}
+
+// CountOwn counts statements of kind GENERIC_SQL as reads or writes, where all of the plan's do the same. The figures
+// after the end tell them apart one by one.
+func (a *Aggregator) CountOwn(plan *engine.Plan) {
+	if plan == nil {
+		return
+	}
+	reads, writes := false, false
+	for _, s := range plan.Statements {
+		if s.Kind == engine.KindGenericSQL {
+			reads, writes = reads || !s.Writes, writes || s.Writes
+		}
+	}
+	a.ownReads, a.ownWrites = reads && !writes, writes && !reads
 }
 
 // Add takes a snapshot over; the caller must not change it afterwards. It
@@ -266,6 +283,10 @@ func (f *fold) worker(w *Worker) {
 		f.a.workers[w.WorkerID] = r
 	}
 	show, had := r.fresh, len(f.out.Snapshots)
+	var before []*engine.WorkerSnapshot
+	if len(show) > 0 && coveredBy(show) < minSecond {
+		before = r.shown
+	}
 	for _, s := range r.fresh {
 		f.out.Snapshots = append(f.out.Snapshots, *s)
 		sample.StalledMs += s.StalledMs
@@ -274,7 +295,7 @@ func (f *fold) worker(w *Worker) {
 		r.emitted = show[len(show)-1].Tick
 		r.shown, r.fresh = show, nil
 	} else if !ended {
-		show = r.shown
+		show, before = r.shown, nil
 	}
 	for _, s := range show {
 		if s.Missing > sample.Missing && !ended && len(f.out.Snapshots) > had {
@@ -291,7 +312,7 @@ func (f *fold) worker(w *Worker) {
 		c.Reopened += r.newest.Connections.Reopened
 		sample.Newest = r.newest.Timestamp.Time
 		fresh := len(f.out.Snapshots) > had
-		started, failed := f.metrics(w, r, show, ended || dead, &row)
+		started, failed := f.metrics(w, r, show, before, ended || dead, &row)
 		if fresh && started > 0 && r.newest.Phase == engine.PhaseMeasurement {
 			pct := 100 * float64(failed) / float64(started)
 			sample.P95Ms, sample.P99Ms, sample.ErrorPct = row.Metrics.P95LatencyMs, row.Metrics.P99LatencyMs, &pct
@@ -319,8 +340,9 @@ func (f *fold) worker(w *Worker) {
 }
 
 // metrics folds the snapshots of one run worker into the run and into its row. It
-// returns how many executions they show, and how many of these failed.
-func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool,
+// returns how many executions they show, and how many of these failed. Those before are in the rates too: the last
+// snapshot may cover a moment, in which what was in flight ends, and that is no rate.
+func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnapshot, gone bool,
 	row *engine.WorkerState) (started, errs int64) {
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	newest := r.newest
@@ -358,8 +380,18 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(one.Quantile(0.50)), ms(one.Quantile(0.95)),
 			ms(one.Quantile(0.99))
 	}
+	ended, failed := started+tickStarted(before), errs
+	for _, s := range before {
+		seconds += s.TickSeconds
+		failed += s.TickErrors
+		for k, c := range s.TickByKind {
+			if k < engine.NumKinds {
+				kinds[k] += c.Count
+			}
+		}
+	}
 	if seconds > 0 {
-		m.QPS = float64(started) / seconds
+		m.QPS = float64(ended) / seconds
 	}
 	if dead {
 		m.QPS = 0
@@ -367,7 +399,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	}
 	if seconds > 0 {
 		f.rate += m.QPS
-		f.errRate += float64(errs) / seconds
+		f.errRate += float64(failed) / seconds
 		for k := range kinds {
 			f.kindRate[k] += float64(kinds[k]) / seconds
 		}
@@ -412,6 +444,22 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 	}
 	return started, errs
+}
+
+// tickStarted is how many executions snapshots tell of.
+func tickStarted(snapshots []*engine.WorkerSnapshot) (n int64) {
+	for _, s := range snapshots {
+		n += s.TickStarted
+	}
+	return n
+}
+
+// coveredBy is how much time snapshots of one run worker cover.
+func coveredBy(snapshots []*engine.WorkerSnapshot) (seconds float64) {
+	for _, s := range snapshots {
+		seconds += s.TickSeconds
+	}
+	return seconds
 }
 
 // load folds what snapshots say of the schedule and of where the time went.
@@ -493,7 +541,16 @@ func highest(a, b engine.Resources) engine.Resources {
 		HostMemoryPercent: max(a.HostMemoryPercent, b.HostMemoryPercent), GCPauseMaxMs: max(a.GCPauseMaxMs, b.GCPauseMaxMs),
 		MaxStallMs: max(a.MaxStallMs, b.MaxStallMs),
 		Goroutines: max(a.Goroutines, b.Goroutines),
+		Witness:    newestWitness(a.Witness, b.Witness),
 	}
+}
+
+// newestWitness is the one that has seen more: counts of a process only grow.
+func newestWitness(a, b *engine.Witness) *engine.Witness {
+	if a == nil || b != nil && (b.RunNs > a.RunNs || b.Late.Count() > a.Late.Count()) {
+		return b
+	}
+	return a
 }
 
 func (f *fold) finish() {
@@ -515,10 +572,10 @@ func (f *fold) finish() {
 			p.LatencyByKind[k] = latency(total)
 		}
 		switch {
-		case k.Read():
+		case k.Read() || k == engine.KindGenericSQL && f.a.ownReads:
 			p.Operations.Reads += c.Count
 			p.Operations.ReadsPerSec += f.kindRate[k]
-		case k.Write():
+		case k.Write() || k == engine.KindGenericSQL && f.a.ownWrites:
 			p.Operations.Writes += c.Count
 			p.Operations.WritesPerSec += f.kindRate[k]
 		}

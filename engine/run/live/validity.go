@@ -59,6 +59,7 @@ type Validity struct {
 	stall              stall
 	processStalls      processStalls
 	failing            failing
+	witnesses          witnesses
 	contention         map[string]cpuContention // by node
 	// changes is how often users changed the load, beside how many other runs were live at the same time at most.
 	changes, concurrentRuns int
@@ -85,6 +86,8 @@ type Outcome struct {
 	// CountedLive are the operations that were counted while the measurement went on: all that is known
 	// of one whose record is lost.
 	CountedLive int64
+	// Warmup are the operations that are recorded and were begun in the warm-up.
+	Warmup int64
 	// Scheduled and Dropped count operations of an open loop, without its warm-up.
 	Scheduled, Dropped int64
 	// Ended: the measurement has ended, and nothing will follow.
@@ -114,6 +117,7 @@ func (i *interval) found() engine.ValidityCause {
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
 		freshness: map[string]freshness{}, unlisted: map[string]int{}, contention: map[string]cpuContention{},
+		witnesses:     newWitnesses(),
 		processStalls: processStalls{nodes: map[string]bool{}, short: map[string][]shortStall{}}}
 }
 
@@ -127,6 +131,7 @@ func (v *Validity) Clone() *Validity {
 	c.remarks = slices.Clone(v.remarks)
 	c.outcome, c.stall, c.processStalls = v.outcome, v.stall, v.processStalls.clone()
 	c.failing, c.changes, c.concurrentRuns = v.failing, v.changes, v.concurrentRuns
+	c.witnesses = v.witnesses.clone()
 	c.stall.remarks = slices.Clone(v.stall.remarks)
 	for _, i := range v.causes {
 		same := *i
@@ -241,6 +246,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
 		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), engine.Note{Code: engine.AboutProcessStalled})
 	}
+	v.witnesses.observe(at, phase == engine.PhaseMeasurement, s.Nodes)
 	for i := range s.Snapshots {
 		v.observeGap(&s.Snapshots[i])
 	}
@@ -310,7 +316,7 @@ func (o Outcome) evaluate(dropsKnown bool) (causes []engine.ValidityCause, notes
 		case o.CountedLive > 0:
 			add(engine.CauseIncompleteRecord, engine.Note{Code: engine.AboutNothingRecorded, Count: o.CountedLive})
 		default:
-			add(engine.CauseNothingMeasured, engine.Note{Code: engine.AboutNothingMeasured})
+			add(engine.CauseNothingMeasured, engine.Note{Code: engine.AboutNothingMeasured, Count: o.Warmup})
 		}
 	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
 		(!o.Search || o.Ended && o.Errors >= o.Operations) {
@@ -428,7 +434,7 @@ func (v *Validity) Verdict() engine.Validity {
 	}
 	drops := false
 	for _, i := range v.causes {
-		if !listed(i.cause) && !(i.final && v.outcome.failedAtEnd()) {
+		if !listed(i.cause) && (!i.final || !v.outcome.failedAtEnd()) {
 			continue
 		}
 		drops = drops || i.cause == engine.CauseDropped

@@ -364,8 +364,16 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	// A run that never came to its measurement has nothing to be judged by.
 	v := NewValidity()
+	v.Outcome(Outcome{From: epoch, To: end, Ended: true, Warmup: 24})
+	if text := v.Verdict().Causes[0].Detail; !strings.Contains(
+		text,
+		"the 24 operations that are recorded were begun in the warm-up",
+	) {
+		t.Errorf("beside 24 that are recorded: %s", text)
+	}
+	// A run that never came to its measurement has nothing to be judged by.
+	v = NewValidity()
 	v.Outcome(Outcome{Ended: true})
 	if got := v.Verdict(); got.Verdict != engine.VerdictValid {
 		t.Errorf("%+v", got)

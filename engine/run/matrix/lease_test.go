@@ -19,7 +19,7 @@ const renewInterval = store.LeaseDuration * 2 / 15
 func TestAMatrixIsItsOwnersUntilItsLeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, first := newWorld()
-		m, _ := first.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		m, _ := first.Create(t.Context(), tables(false, "x", "y", "z"), engine.Actor{Name: "anna"})
 		_, _ = first.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(time.Second)
 		second := w.server("b")
@@ -64,7 +64,7 @@ func TestAMatrixIsStoppedThroughAnyServer(t *testing.T) {
 		defer func() { _ = first.Close(t.Context()) }()
 		second := w.server("b")
 		defer func() { _ = second.Close(t.Context()) }()
-		m, _ := first.Create(t.Context(), tables(false, "x", "y"), "anna")
+		m, _ := first.Create(t.Context(), tables(false, "x", "y"), engine.Actor{Name: "anna"})
 		_, _ = first.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(time.Second)
 		if state, err := second.Stop(t.Context(), m.MatrixID, "bert"); err != nil ||
@@ -89,7 +89,7 @@ func TestAnOwnerThatWasAwayLeavesItsMatrix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld()
 		defer func() { _ = s.Close(t.Context()) }()
-		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), engine.Actor{Name: "anna"})
 		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(time.Second)
 		w.mu.Lock()

@@ -190,7 +190,12 @@ func (r *fakeRun) now() engine.Run {
 	return out
 }
 
-func (w *fakeStore) CreateMember(_ context.Context, s engine.Scenario, _ string, place engine.MatrixMember) (engine.Run,
+func (w *fakeStore) CreateMember(
+	_ context.Context,
+	s engine.Scenario,
+	_ engine.Actor,
+	place engine.MatrixMember,
+) (engine.Run,
 	error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -323,7 +328,7 @@ func TestARunThatWaitsIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld()
 		defer func() { _ = s.Close(t.Context()) }()
-		m, err := s.Create(t.Context(), tables(false, "x", "waits"), "anna")
+		m, err := s.Create(t.Context(), tables(false, "x", "waits"), engine.Actor{Name: "anna"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,7 +367,7 @@ func TestTheNextRunIsJudgedWhenItBegins(t *testing.T) {
 			}
 			return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: anna is locked out."}
 		})
-		m, err := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		m, err := s.Create(t.Context(), tables(false, "x", "y", "z"), engine.Actor{Name: "anna"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +409,7 @@ func TestTargetsRunOneAfterAnother(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, s := newWorld()
 				defer func() { _ = s.Close(t.Context()) }()
-				m, err := s.Create(t.Context(), tables(c.stop, c.tables...), "anna")
+				m, err := s.Create(t.Context(), tables(c.stop, c.tables...), engine.Actor{Name: "anna"})
 				if err != nil || len(m.Runs) != len(c.tables) || m.Status != engine.StatusPrepared ||
 					m.Runs[1].Scenario.Name != "tables · b" || m.Runs[1].Scenario.Workload.Seed != 7 ||
 					m.Runs[1].Scenario.Matrix != nil {
@@ -440,7 +445,7 @@ func TestEnrichmentHoldsNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld()
 		defer func() { _ = s.Close(t.Context()) }()
-		m, err := s.Create(t.Context(), tables(false, "enriched", "x", "enriched"), "anna")
+		m, err := s.Create(t.Context(), tables(false, "enriched", "x", "enriched"), engine.Actor{Name: "anna"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -463,7 +468,7 @@ func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld()
 		defer func() { _ = s.Close(t.Context()) }()
-		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), engine.Actor{Name: "anna"})
 		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(runDuration + runDuration/2)
 		begun := time.Now()
@@ -482,7 +487,7 @@ func TestStop(t *testing.T) {
 			t.Errorf("stopped twice: %v", err)
 		}
 		// One that has not been started is cancelled too.
-		m, _ = s.Create(t.Context(), tables(false, "x"), "anna")
+		m, _ = s.Create(t.Context(), tables(false, "x"), engine.Actor{Name: "anna"})
 		if _, err := s.Stop(t.Context(), m.MatrixID, "bert"); err != nil {
 			t.Fatal(err)
 		}
@@ -497,7 +502,7 @@ func TestStop(t *testing.T) {
 func TestAnotherProcessGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld()
-		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), engine.Actor{Name: "anna"})
 		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(runDuration + time.Second)
 		if err := s.Close(t.Context()); err != nil {
@@ -523,7 +528,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 func TestATargetThatIsRefused(t *testing.T) {
 	w, s := newWorld()
 	defer func() { _ = s.Close(context.Background()) }()
-	_, err := s.Create(t.Context(), tables(false, "x", "refused"), "anna")
+	_, err := s.Create(t.Context(), tables(false, "x", "refused"), engine.Actor{Name: "anna"})
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Fields[0].Field != "matrix.targets[1].table_name" || !strings.Contains(e.Message, `"b"`) {
 		t.Errorf("%v", err)
@@ -531,7 +536,14 @@ func TestATargetThatIsRefused(t *testing.T) {
 	if len(w.runs) != 0 || len(w.matrices) != 0 {
 		t.Errorf("%d runs and %d matrices are left", len(w.runs), len(w.matrices))
 	}
-	if _, err := s.Create(t.Context(), engine.Scenario{}, "anna"); !engine.HasCode(err, engine.CodeInvalid) {
+	if _, err := s.Create(
+		t.Context(),
+		engine.Scenario{},
+		engine.Actor{Name: "anna"},
+	); !engine.HasCode(
+		err,
+		engine.CodeInvalid,
+	) {
 		t.Errorf("no matrix: %v", err)
 	}
 	if _, err := s.Get(t.Context(), "nobody"); !engine.HasCode(err, engine.CodeNotFound) {
@@ -543,7 +555,7 @@ func TestReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := newWorld()
 		defer func() { _ = s.Close(t.Context()) }()
-		m, _ := s.Create(t.Context(), tables(false, "x", "fails", "simulated"), "anna")
+		m, _ := s.Create(t.Context(), tables(false, "x", "fails", "simulated"), engine.Actor{Name: "anna"})
 		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
 		_, _ = s.Wait(t.Context(), m.MatrixID)
 		r, err := s.Report(t.Context(), m.MatrixID, compare.Defaults())

@@ -19,7 +19,7 @@ import (
 
 // Runs is the orchestrator as a matrix needs it.
 type Runs interface {
-	CreateMember(ctx context.Context, s engine.Scenario, by string, place engine.MatrixMember) (engine.Run, error)
+	CreateMember(ctx context.Context, s engine.Scenario, by engine.Actor, place engine.MatrixMember) (engine.Run, error)
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
 	// Cancel ends a run that has not begun, with the reason.
@@ -150,12 +150,12 @@ func (s *Service) Close(context.Context) error {
 
 // Create makes a PREPARED run for each target of a valid scenario with a matrix.
 // When one cannot be made there is none.
-func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (State, error) {
+func (s *Service) Create(ctx context.Context, sc engine.Scenario, by engine.Actor) (State, error) {
 	if sc.Matrix == nil {
 		return State{}, engine.InvalidField("matrix", "is required", "name the targets, or make a run: POST /api/runs")
 	}
 	m := engine.MatrixRun{MatrixID: uuid.NewString(), Name: sc.Name, TemplateID: sc.TemplateID,
-		StopOnFailure: sc.Matrix.StopOnFailure, CreatedBy: by}
+		StopOnFailure: sc.Matrix.StopOnFailure, CreatedBy: by.Name}
 	for _, t := range sc.Matrix.Targets {
 		m.Labels = append(m.Labels, t.Label)
 	}
@@ -169,7 +169,7 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (St
 		if err != nil {
 			undo := context.WithoutCancel(ctx)
 			for _, id := range made {
-				_ = s.opts.Runs.Delete(undo, id, by)
+				_ = s.opts.Runs.Delete(undo, id, by.Name)
 			}
 			_ = s.opts.Store.DeleteMatrix(undo, m.MatrixID)
 			return State{}, targetError(err, i, m.Labels[i])

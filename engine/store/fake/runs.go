@@ -97,6 +97,7 @@ func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
 	row := engine.Run{RunID: r.RunID, ResultID: r.RunID, RunName: r.RunName,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: r.WorkersExpected,
 		CreatedBy:    r.CreatedBy,
+		CreatedByID:  r.CreatedByID,
 		MatrixMember: r.MatrixMember, OwnerEpoch: r.OwnerEpoch, CreatedAt: orNow(r.CreatedAt), UpdatedAt: engine.At(now())}
 	row.MatrixLabel = store.CleanText(r.MatrixLabel)
 	parent := &result{RunResult: engine.RunResult{ResultID: r.RunID, RunID: r.RunID, RunName: r.RunName,

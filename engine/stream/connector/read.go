@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -269,6 +271,8 @@ func (s *rows) object(b *column.Batch, line []byte) bool {
 				return false
 			}
 			raw = json.RawMessage(text)
+		} else if c.Type.Kind == column.Int {
+			raw = wholeNumber(raw)
 		}
 		if !s.value(b, i, raw, null) {
 			return false
@@ -276,3 +280,37 @@ func (s *rows) object(b *column.Batch, line []byte) bool {
 	}
 	return true
 }
+
+// wholeNumber returns a number of JSON that is whole by its digits alone: 1.0 and 1e2 are the integers 1 and 100 there,
+// as many programs write them. Others are left as they are, and are no value of an integer.
+func wholeNumber(raw []byte) []byte {
+	if !bytes.ContainsAny(raw, ".eE") {
+		return raw
+	}
+	mantissa, exponent := raw, 0
+	if i := bytes.IndexAny(raw, "eE"); i >= 0 {
+		e, err := strconv.ParseInt(string(raw[i+1:]), 10, 16)
+		if err != nil {
+			return raw
+		}
+		mantissa, exponent = raw[:i], int(e)
+	}
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	digits := append(slices.Clone(whole), fraction...)
+	// The point stands behind so many of the digits.
+	point := len(whole) + exponent
+	for len(digits) > max(point, 1) && digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+	}
+	switch missing := point - len(digits); {
+	case len(bytes.Trim(digits, "-0")) == 0:
+		return []byte("0")
+	case missing < 0, missing > maxIntegerDigits:
+		return raw
+	default:
+		return append(digits, bytes.Repeat([]byte("0"), missing)...)
+	}
+}
+
+// maxIntegerDigits is how many digits the largest integer has.
+const maxIntegerDigits = 19

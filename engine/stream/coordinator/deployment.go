@@ -59,6 +59,8 @@ type deployedFragment struct {
 	rates     rates
 	// endedAt is when it has said what it came to.
 	endedAt time.Time
+	// missingSince is when its worker was found not to be there, zero while it is.
+	missingSince time.Time
 }
 
 // deploy begins to run a query; told is called whenever something of it has changed.

@@ -80,3 +80,45 @@ func TestADrainingNodeTellsWhileItBearsLoad(t *testing.T) {
 	execute(t, c, "DROP QUERY q")
 	eventually(t, k, "q", "")
 }
+
+// TestTheLastRowsOfANodeThatLeavesAreWaitedFor: they and its end are on their way, each on a connection of its own, when its
+// stream has ended already. The query goes on without a break, and loses no window that is open. Of a node whose link is
+// lost too, and of one that never says its end, nothing is waited for.
+func TestTheLastRowsOfANodeThatLeavesAreWaitedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends func(nodes *cluster)
+		most int64
+	}{
+		"its end is late":     {func(nodes *cluster) { nodes.leaves("b", false) }, 1},
+		"its link breaks":     {func(nodes *cluster) { nodes.cut("b", true) }, 2},
+		"its end never comes": {func(*cluster) {}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
+			c := beginOver(t, k, p, nodes)
+			within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+			execute(t, c, "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId FROM executions INTO s")
+			within(t, "it has a fragment on both nodes", func() bool {
+				return len(eventually(t, k, "q", catalog.Running).Fragments) == 3 && nodes.running() == 2
+			})
+			nodes.leaves("b", true)
+			go nodes.hosts["b"].Close("the node is draining") // what it sends is held
+			time.Sleep(50 * time.Millisecond)
+			c.Wake()
+			time.Sleep(700 * time.Millisecond)
+			if q := eventually(t, k, "q", catalog.Running); len(q.Fragments) != 2 || q.Fragments[0].Attempts != 1 {
+				t.Errorf("before its last rows have come: %+v", q.Fragments)
+			}
+			tc.ends(nodes)
+			within(t, "the query goes on", func() bool {
+				q := eventually(t, k, "q", catalog.Running)
+				return len(q.Fragments) == 2 && q.Fragments[0].Attempts == tc.most
+			})
+			time.Sleep(200 * time.Millisecond)
+			if q := eventually(t, k, "q", catalog.Running); q.Fragments[0].Attempts != tc.most {
+				t.Errorf("%+v", q.Fragments)
+			}
+		})
+	}
+}

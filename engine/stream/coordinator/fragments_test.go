@@ -25,14 +25,24 @@ type cluster struct {
 	feeds map[string]*pipes
 	links map[string][]fragment.Link
 	away  map[string]bool
+	// left are nodes whose stream has ended, held those of which nothing arrives that is on its way.
+	left, held map[string]bool
 	// drains are nodes that drain, bears those with load.
 	drains, bears map[string]bool
 	done          sync.WaitGroup
 }
 
 func newCluster(t *testing.T, hosts ...string) *cluster {
-	c := &cluster{hosts: map[string]*fragment.Host{}, feeds: map[string]*pipes{}, links: map[string][]fragment.Link{},
-		away: map[string]bool{}, drains: map[string]bool{}, bears: map[string]bool{}}
+	c := &cluster{
+		hosts:  map[string]*fragment.Host{},
+		feeds:  map[string]*pipes{},
+		links:  map[string][]fragment.Link{},
+		away:   map[string]bool{},
+		left:   map[string]bool{},
+		held:   map[string]bool{},
+		drains: map[string]bool{},
+		bears:  map[string]bool{},
+	}
 	for _, h := range hosts {
 		c.feeds[h] = &pipes{}
 		c.hosts[h] = fragment.NewHost(c.feeds[h], memory.Limits{}, zerolog.Nop())
@@ -99,6 +109,9 @@ func (l *cutLink) Receive(ctx context.Context) (fragment.Message, error) {
 		waiting, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		w, err := l.Link.Receive(waiting)
 		cancel()
+		for l.of.holds(l.host) && !l.lost() && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
 		switch {
 		case l.lost():
 			return fragment.Message{}, fragment.ErrLost
@@ -140,12 +153,26 @@ func (c *cluster) Workers() (list []catalog.Worker) {
 		if c.drains[h] {
 			w.State = catalog.Draining
 		}
-		if c.away[h] {
+		if c.away[h] || c.left[h] {
 			w.State = catalog.Unreachable
 		}
 		list = append(list, w)
 	}
 	return list
+}
+
+// leaves ends the stream of a node, while what it has sent on its links is on its way as long as it is held.
+func (c *cluster) leaves(name string, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left[name], c.held[name] = true, held
+}
+
+// holds reports whether what a node has sent does not arrive.
+func (c *cluster) holds(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[name]
 }
 
 func (c *cluster) HasLoad(host string) bool {
@@ -188,8 +215,8 @@ func within(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// held is how many fragments run on nodes.
-func (c *cluster) held() (n int) {
+// running is how many fragments run on nodes.
+func (c *cluster) running() (n int) {
 	for _, h := range c.hosts {
 		n += h.Len()
 	}
@@ -224,7 +251,7 @@ func TestFragmentsRunOnNodes(t *testing.T) {
 	})
 	execute(t, c, "DROP QUERY q")
 	eventually(t, k, "q", "")
-	if n := nodes.held(); n != 0 {
+	if n := nodes.running(); n != 0 {
 		t.Errorf("%d fragments run on", n)
 	}
 }
@@ -236,7 +263,7 @@ func TestAllFragmentsOrNone(t *testing.T) {
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
 	execute(t, c, overNodes)
-	within(t, "the heads are ready", func() bool { return nodes.held() == 2 })
+	within(t, "the heads are ready", func() bool { return nodes.running() == 2 })
 	tell(nodes.feeds["a"], "START")
 	time.Sleep(100 * time.Millisecond)
 	if q := eventually(t, k, "q", catalog.Deploying); q.State == catalog.Running {
@@ -244,8 +271,8 @@ func TestAllFragmentsOrNone(t *testing.T) {
 	}
 	execute(t, c, "DROP QUERY q")
 	eventually(t, k, "q", "")
-	if _, open, rows := p.counts(); nodes.held() != 0 || open != 0 || len(rows) > 0 {
-		t.Errorf("%d fragments and %d sinks, rows %q", nodes.held(), open, rows)
+	if _, open, rows := p.counts(); nodes.running() != 0 || open != 0 || len(rows) > 0 {
+		t.Errorf("%d fragments and %d sinks, rows %q", nodes.running(), open, rows)
 	}
 }
 
@@ -281,7 +308,7 @@ func TestANodeThatIsCutOff(t *testing.T) {
 	eventually(t, k, "q", catalog.StoppingStuck)
 	nodes.cut("b", false)
 	eventually(t, k, "q", "")
-	if n := nodes.held(); n != 0 {
+	if n := nodes.running(); n != 0 {
 		t.Errorf("%d fragments run on", n)
 	}
 }
@@ -314,7 +341,7 @@ func TestZombies(t *testing.T) {
 	if err != nil || w.Kind != fragment.End {
 		t.Fatalf("%v %v", w.Kind, err)
 	}
-	within(t, "two fragments are left", func() bool { return nodes.held() == 2 })
+	within(t, "two fragments are left", func() bool { return nodes.running() == 2 })
 	if q := eventually(t, k, "q", catalog.Running); q.Fragments[0].Attempts != 1 {
 		t.Errorf("%+v", q)
 	}

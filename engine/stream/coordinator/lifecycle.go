@@ -29,6 +29,9 @@ const (
 	DeployTimeout = 2 * time.Minute
 	// StuckAfter is how long a query may be STOPPING until it is called stuck.
 	StuckAfter = 30 * time.Second
+	// ReleaseAfter is from when on what a query that was dropped has on a worker that is not there counts as gone. A
+	// fragment ends by itself 15 s after its server has fallen silent; a worker that is lost for good never says so.
+	ReleaseAfter = 2 * time.Minute
 	// minRetryDelay and longestWait are between attempts to start a fragment.
 	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = 15 * time.Second
@@ -207,8 +210,19 @@ func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.
 			q = setState(q, catalog.StoppingStuck, now)
 		}
 	case catalog.StoppingStuck:
-		if !away && now.Sub(q.Since) > StuckAfter {
+		switch {
+		case !away && now.Sub(q.Since) > StuckAfter:
 			q = setState(q, catalog.Stopping, now)
+		case away && now.Sub(q.Since) > ReleaseAfter:
+			q.Fragments = slices.Clone(q.Fragments)
+			for i := range q.Fragments {
+				if f := &q.Fragments[i]; !f.State.Final() && !active(f.Host) {
+					f.State = catalog.FragmentStopped
+				}
+			}
+			if all(q, catalog.FragmentState.Final) {
+				return setState(q, catalog.Stopped, now), nil
+			}
 		}
 	default:
 		q = setState(q, catalog.Stopping, now)

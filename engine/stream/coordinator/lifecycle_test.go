@@ -292,6 +292,30 @@ func TestStuck(t *testing.T) {
 	}
 }
 
+// TestALostWorkerReleasesADroppedQuery: what it had counts as gone after ReleaseAfter, and what others have does not.
+func TestALostWorkerReleasesADroppedQuery(t *testing.T) {
+	for others, want := range map[catalog.FragmentState]catalog.State{
+		catalog.FragmentStopped: catalog.Stopped, catalog.FragmentRunning: catalog.StoppingStuck,
+	} {
+		q := query(catalog.StoppingStuck, others, catalog.FragmentStarted)
+		q.Desired, q.Since = catalog.Stopped, epoch
+		away := func(host string) bool { return host == "a" }
+		if early, _ := coordinator.Decide(
+			q,
+			away,
+			epoch.Add(coordinator.ReleaseAfter),
+		); early.State != catalog.StoppingStuck {
+			t.Errorf("it is %s before the time", early.State)
+		}
+		if got, _ := coordinator.Decide(q, away, epoch.Add(coordinator.ReleaseAfter+time.Second)); got.State != want {
+			t.Errorf("it is %s, with the other fragment %s, want %s", got.State, others, want)
+		}
+		if q.Fragments[1].State != catalog.FragmentStarted {
+			t.Error("the query before is another one now")
+		}
+	}
+}
+
 // TestNobodyWaitsForAnotherClock: a next attempt that is further off than any wait was written down by another clock.
 func TestNobodyWaitsForAnotherClock(t *testing.T) {
 	q := catalog.Query{State: catalog.Deploying, Desired: catalog.Running, Since: epoch,

@@ -13,6 +13,11 @@ import (
 // one that ends its process tells that, and is there for a moment.
 const restartDelay = 5 * time.Second
 
+// leaveGrace is how long the link of a fragment may go on whose worker is not there any more. One that has left in
+// order has sent its last rows and its end, on a connection of their own: the loss of the worker's stream may overtake
+// them. The link of one that is lost breaks by itself.
+const leaveGrace = 3 * time.Second
+
 // Wake has the reconciler look now: who calls it knows that something has changed.
 func (c *Coordinator) Wake() { c.wakeLoop() }
 
@@ -59,7 +64,9 @@ func (d *deployment) fit(q catalog.Query, c *catalog.Catalog) (why string) {
 		}
 	}
 	for host, p := range d.parts {
-		if !named[host] && !p.state.Final() && !sql.SameName(host, d.tail) {
+		if named[host] {
+			p.missingSince = time.Time{}
+		} else if !p.state.Final() && !sql.SameName(host, d.tail) && !d.mayBeEnding(p) {
 			p.lost, p.state, p.failure = true, catalog.FragmentFailed, "the worker "+host+" is not there"
 			why = p.failure
 		}
@@ -68,4 +75,17 @@ func (d *deployment) fit(q catalog.Query, c *catalog.Catalog) (why string) {
 		d.fail()
 	}
 	return why
+}
+
+// mayBeEnding reports whether the last rows and the end of a fragment may be on their way whose worker is not there any
+// more. It needs mu.
+func (d *deployment) mayBeEnding(p *deployedFragment) bool {
+	if p.link == nil || !d.started || p.lost {
+		return false
+	}
+	if p.missingSince.IsZero() {
+		p.missingSince = time.Now()
+		time.AfterFunc(leaveGrace, d.notify)
+	}
+	return time.Since(p.missingSince) < leaveGrace
 }

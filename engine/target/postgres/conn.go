@@ -109,6 +109,13 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 		}
 	}
 	c.stmts = d.share(stmts)
+	if pg.TxStatus() != stateIdle {
+		// Pgpool in raw mode begins a transaction of its own when a statement is prepared, and does not end it.
+		if err := execAll(ctx, pg, "ROLLBACK"); err != nil {
+			closeQuietly(pg)
+			return nil, d.explain(err)
+		}
+	}
 	if err := pg.SyncConn(ctx); err != nil {
 		closeQuietly(pg)
 		return nil, d.explain(err)
@@ -141,8 +148,8 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	}
 	description, err := pg.Prepare(ctx, name, s.SQL, nil)
 	if err != nil {
-		if pooled := throughPooler(err); pooled != nil {
-			return prepared{}, pooled
+		if known := explained(err); known != nil {
+			return prepared{}, known
 		}
 		return refuse(err, "%s", sentence(err))
 	}

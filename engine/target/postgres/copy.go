@@ -20,8 +20,8 @@ import (
 // progressInterval is how often Load reports at most.
 const progressInterval = 250 * time.Millisecond
 
-// Load streams rows through one COPY, which is one transaction: all rows or
-// none. The format is binary when every column's type has a binary path here.
+// Load streams rows through one COPY, or through INSERTs where the server takes none, which is one transaction: all
+// rows or none. The format is binary when every column's type has a binary path here.
 // next runs on another goroutine than the caller's, never concurrently with
 // itself and never after Load has returned.
 func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error),
@@ -48,6 +48,18 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 	for i, f := range description.Fields {
 		r.oids[i] = f.DataTypeOID
 		r.binary = r.binary && copiesBinary(f.DataTypeOID)
+	}
+	if ok, err := copies(ctx, c); err != nil {
+		return 0, fmt.Errorf("loading %s: %w", table, err)
+	} else if !ok {
+		rows, err := r.insert(ctx, c, table, list)
+		if err != nil {
+			return 0, fmt.Errorf("loading %s: %w", table, err)
+		}
+		if progress != nil {
+			progress(rows)
+		}
+		return rows, nil
 	}
 	if r.binary {
 		r.buf = append(r.buf, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
@@ -154,11 +166,16 @@ func (r *rowReader) fill() error {
 		}
 		r.rows++
 	}
+	r.report()
+	return nil
+}
+
+// report tells the rows so far, now and then.
+func (r *rowReader) report() {
 	if now := time.Now(); r.progress != nil && now.Sub(r.told) >= progressInterval {
 		r.told = now
 		r.progress(r.rows)
 	}
-	return nil
 }
 
 func (r *rowReader) row(rows plugin.Rows, i int) error {

@@ -140,7 +140,11 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 	}
 	for _, sql := range d.cfg.Session {
 		if err := execAll(ctx, c, sql); err != nil {
+			known := cmp.Or(explained(err), d.unanswered(err), d.foreign(ctx, c, err))
 			closeQuietly(c)
+			if known != nil {
+				return nil, known
+			}
 			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
 				Message: fmt.Sprintf("The session statement %q failed: %s", sql, sentence(err)),
 				Hint:    "It runs on every connect; change the adapter's session statements or grant what it needs."}
@@ -252,10 +256,13 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	rs, err := query(
 		ctx,
 		c,
-		`SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid()`,
+		`SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid(), version()`,
 		nil,
 	)
 	if err != nil {
+		if known := cmp.Or(d.unanswered(err), d.foreign(ctx, c, err)); known != nil {
+			return target.ServerInfo{}, known
+		}
 		return target.ServerInfo{}, d.explain(err)
 	}
 	info := target.ServerInfo{Local: local(c.Conn())}
@@ -267,11 +274,16 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		if n, ok := row[3].(int64); ok {
 			info.MaxConnections = int(n)
 		}
-		if pid, ok := row[4].(int64); ok && d.notePooler(pid, c) {
+		version, _ := row[5].(string)
+		if pid, ok := row[4].(int64); ok && d.notePooler(pid, version, c) {
 			info.Pooled = true
 			// A pooler's clients may be more than the server's connections.
 			info.MaxConnections = 0
-			info.Notes = append(info.Notes, d.poolerNote())
+			note := d.poolerNote()
+			if isPGlite(version) {
+				note = pgliteNote
+			}
+			info.Notes = append(info.Notes, note)
 		}
 	}
 	begin := time.Now()

@@ -65,9 +65,9 @@ func (d *database) Classify(err error) engine.ExecutionError {
 	case errors.As(err, &state):
 		return engine.ExecutionError{Class: engine.ErrClassOther, Code: target.CodeTransactionState, Message: state.Error()}
 	case errors.As(err, &server):
-		if pooled := throughPooler(err); pooled != nil {
+		if known := explained(err); known != nil {
 			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code,
-				Message: pooled.Message + " " + pooled.Hint}
+				Message: known.Message + " " + known.Hint}
 		}
 		return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: server.Message}
 	case errors.As(err, &protocol):
@@ -163,13 +163,8 @@ func (d *database) explain(err error) error {
 	}
 	out := &engine.Error{Code: engine.CodeTarget, Cause: err}
 	host, where := d.conn.Host, d.address()
-	var server *pgconn.PgError
-	if errors.As(err, &server) {
-		if pooled := throughPooler(err); pooled != nil {
-			return pooled
-		}
-		out.Message, out.Hint = d.explainServer(server, where)
-		return out
+	if known := d.explainAnswer(err, where); known != nil {
+		return known
 	}
 	err = d.decisive(err)
 	var (
@@ -257,6 +252,27 @@ func (d *database) explain(err error) error {
 		out.Hint = "The server's log has the details."
 	}
 	return out
+}
+
+// explainAnswer explains an error of a server that has answered: with an error, with the wrong role, or, once it had
+// let the connection in, with nothing. It is nil for every other error.
+func (d *database) explainAnswer(err error, where string) *engine.Error {
+	if message, hint := d.lacksRole(err); message != "" {
+		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: message, Hint: hint}
+	}
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		if known := explained(err); known != nil {
+			return known
+		}
+		message, hint := d.explainServer(server, where)
+		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: message, Hint: hint}
+	}
+	if text := err.Error(); strings.Contains(text, "AfterConnect error") ||
+		strings.Contains(text, "ValidateConnect failed") {
+		return d.unanswered(err)
+	}
+	return nil
 }
 
 // alerts are what a server says of a client certificate, by Go's words for them.

@@ -51,6 +51,7 @@ func answer(t *testing.T, d target.Driver, dsn, sql string) (string, error) {
 
 // TestParametersOfTLS signs in to a real Postgres that takes nothing but TLS.
 func TestParametersOfTLS(t *testing.T) {
+	t.Parallel()
 	secure := pgtest.StartTLS(t)
 	cert, key := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User})
 	block, _ := pem.Decode([]byte(key))
@@ -106,7 +107,7 @@ func TestParametersOfTLS(t *testing.T) {
 		{"versions exchanged", map[string]string{"ssl_min_protocol_version": "TLSv1.3", "ssl_max_protocol_version": "TLSv1.2"},
 			false, version, "!is above ssl_max_protocol_version"},
 		{"a version that is none", map[string]string{"ssl_min_protocol_version": "SSLv3"}, false, version,
-			"!ssl_min_protocol_version of the connection is none of TLSv1"},
+			"!its ssl_min_protocol_version is none of TLSv1"},
 		{"too old", map[string]string{"ssl_max_protocol_version": "TLSv1.1"}, false, version,
 			"!it has no version of TLS that the connection allows"},
 		{"the address", map[string]string{"hostaddr": secure.Host}, false, encrypted, "true"},
@@ -191,15 +192,15 @@ func TestParametersOfTheSession(t *testing.T) {
 		{"fallback_application_name=fall application_name=set", name, "set"},
 		{"gssencmode=disable", name, "loadstone"}, {"gssencmode=prefer", name, "loadstone"},
 		{"gssencmode=require", name, "!The parameter gssencmode of the connection is not supported."},
-		{"gssencmode=requires", name, "!gssencmode of the connection is none of disable, prefer, require"},
+		{"gssencmode=requires", name, "!its gssencmode is none of disable, prefer, require"},
 		{"sslcompression=0", name, "loadstone"}, {"sslcompression=1", name, "loadstone"},
-		{"sslcompression=yes", name, "!sslcompression of the connection is none of 0, 1"},
+		{"sslcompression=yes", name, "!its sslcompression is none of 0, 1"},
 		{"keepalives=1 keepalives_idle=60 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=9000", name, "loadstone"},
-		{"keepalives=off", name, "!keepalives of the connection is none of 0, 1"},
+		{"keepalives=off", name, "!its keepalives is none of 0, 1"},
 		{"keepalives_idle=1m", name, "!keepalives_idle of the connection is no whole number"},
 		{"tcp_user_timeout=x", name, "!tcp_user_timeout of the connection is no whole number"},
 		{"load_balance_hosts=random", name, "loadstone"}, {"load_balance_hosts=disable", name, "loadstone"},
-		{"load_balance_hosts=on", name, "!load_balance_hosts of the connection is none of disable, random"},
+		{"load_balance_hosts=on", name, "!its load_balance_hosts is none of disable, random"},
 		{"requirepeer=" + owner, name, "loadstone"},
 		{"requirepeer=nobody-such", name, fmt.Sprintf(`!runs as user %q, and requirepeer asks for "nobody-such"`, owner)},
 		{"hostaddr=10.0.0.7", name, "!hostaddr of the connection is an address, and the host is the folder of a socket"},
@@ -213,12 +214,12 @@ func TestParametersOfTheSession(t *testing.T) {
 		{"oauth_client_secret=x", name, "!oauth_client_secret of the connection is not supported"},
 		{"scram_client_key=x", name, "!scram_client_key of the connection is not supported"},
 		{"sslkeylogfile=/tmp/x", name, "!sslkeylogfile"}, {"authtype=x", name, "!authtype of the connection is not supported"},
-		{"sslnegotiation=indirect", name, "!sslnegotiation of the connection is none of postgres, direct"},
-		{"sslsni=2", name, "!sslsni of the connection is none of 0, 1"},
-		{"channel_binding=yes", name, "!channel_binding of the connection is none of disable, prefer, require"},
+		{"sslnegotiation=indirect", name, "!its sslnegotiation is none of postgres, direct"},
+		{"sslsni=2", name, "!its sslsni is none of 0, 1"},
+		{"channel_binding=yes", name, "!its channel_binding is none of disable, prefer, require"},
 		{"require_auth=x", name, "!its require_auth is no list of password"},
 		{"connect_timeout=soon", name, "!its connect_timeout is no number of seconds"},
-		{"min_protocol_version=2", name, "!min_protocol_version of the connection is none of 3.0, 3.2, latest"},
+		{"min_protocol_version=2", name, "!its min_protocol_version is none of 3.0, 3.2, latest"},
 		{"keepalive=1", name, `!The server knows no parameter "keepalive" of the connection.`},
 	} {
 		got, err := answer(t, postgres.NewDriver(), plain+c.more, c.sql)
@@ -254,6 +255,7 @@ func forwarder(t *testing.T, socket string) (port string, count *atomic.Int64) {
 
 // TestLoadIsBalanced: connections of one database go to each of its hosts, in another order each time.
 func TestLoadIsBalanced(t *testing.T) {
+	t.Parallel()
 	socket, through := behind(t)
 	first, firsts := forwarder(t, socket)
 	second, seconds := forwarder(t, socket)
@@ -307,6 +309,7 @@ func TestAnAddressIsJudgedLikeAHost(t *testing.T) {
 
 // TestAConnectIsGivenUpWhenItsTimeIsOver: each host has its own.
 func TestAConnectIsGivenUpWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	silent := serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	socket, through := behind(t)
 	port, _ := forwarder(t, socket)

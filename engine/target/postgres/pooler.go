@@ -22,8 +22,8 @@ const (
 
 // notePooler notes whether a pooler answers: the session that a statement runs in is then
 // not the one whose key the connection was given when it was opened.
-func (d *database) notePooler(backend int64, c *pgconn.PgConn) bool {
-	there := backend != int64(c.PID())
+func (d *database) notePooler(backend int64, version string, c *pgconn.PgConn) bool {
+	there := backend != int64(c.PID()) || isPGlite(version)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pooler = poolerNone
@@ -43,18 +43,22 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 	known := d.pooler
 	d.mu.Unlock()
 	if known == poolerUnknown {
-		rs, err := query(ctx, c, "SELECT pg_catalog.pg_backend_pid()", nil)
+		rs, err := query(ctx, c, "SELECT pg_catalog.pg_backend_pid(), pg_catalog.version()", nil)
 		if err != nil {
 			// What does not know the function has no sessions to tell apart.
 			var server *pgconn.PgError
 			if errors.As(err, &server) && !wire.Fatal(server) {
 				return d.cfg.Prepared != nil, nil
 			}
+			if silent := d.unanswered(err); silent != nil {
+				return false, silent
+			}
 			return false, d.explain(err)
 		}
 		known = poolerNone
-		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 1 {
-			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, c) {
+		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 2 {
+			version, _ := rs.Rows[0][1].(string)
+			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, version, c) {
 				known = poolerThere
 			}
 		}
@@ -102,6 +106,11 @@ func throughPooler(err error) *engine.Error {
 	const kept = "A pooler between Loadstone and the server gives every transaction another session, and prepared " +
 		"statements stay behind"
 	switch {
+	case strings.Contains(server.Message, "statement pooling"):
+		return &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: "The pooler (PgBouncer) is in statement mode, in which there are no transactions: " + server.Message + ".",
+			Hint: "Set pool_mode to session or transaction in pgbouncer.ini, for this database or user, or connect to the " +
+				"server itself. Loadstone looks at a target in transactions that only read."}
 	case server.Code == "26000", server.Code == "42P05":
 		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: kept + ": " + server.Message + ".",
 			Hint: "Set target.prepared: false, or have the pooler follow prepared statements (PgBouncer 1.21: " +

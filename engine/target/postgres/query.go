@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -25,7 +26,11 @@ func (d *database) Query(ctx context.Context, sql string, args ...any) (*target.
 		return nil, err
 	}
 	defer d.give(c)
-	return query(ctx, c, sql, args)
+	rs, err := query(ctx, c, sql, args)
+	if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
+		return nil, known
+	}
+	return rs, err
 }
 
 // Exec runs the texts one after the other and stops at the first that fails.
@@ -37,6 +42,9 @@ func (d *database) Exec(ctx context.Context, sql ...string) error {
 	defer d.give(c)
 	for _, text := range sql {
 		if err := execAll(ctx, c, text); err != nil {
+			if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
+				return known
+			}
 			return fmt.Errorf("executing %q: %w", shorten(text), err)
 		}
 	}

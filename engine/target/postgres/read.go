@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,9 @@ func (d *database) reading(
 			return fmt.Errorf("ending a read: %w", end)
 		}
 	}
+	if known := cmp.Or(outOfLocks(err), d.foreign(ctx, c, err)); known != nil {
+		return known
+	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == "55P03" && sql != holdersQuery {
 		if worded := d.locked(sql); worded != nil {
@@ -98,6 +102,9 @@ func (d *database) reading(
 func (d *database) cannotRead(ctx context.Context, c *pgconn.PgConn, err error) error {
 	if c.TxStatus() != 'I' && !c.IsClosed() {
 		_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
+	}
+	if known := cmp.Or(explained(err), d.foreign(ctx, c, err)); known != nil {
+		return known
 	}
 	if d.reader != "" && ctx.Err() == nil {
 		return &engine.Error{Code: engine.CodeTarget, Cause: err,

@@ -85,15 +85,15 @@ func (d *database) Writes(ctx context.Context, statements []engine.Statement) ([
 	defer d.give(c)
 	// One transaction: behind a pooler nothing else would have one session. Plans that
 	// know no values do not depend on those that are given here.
-	if err := execAll(ctx, c,
-		"BEGIN READ ONLY; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = 5000"); err != nil {
-		return nil, fmt.Errorf("looking for what is written: %w", err)
-	}
 	defer func() {
 		if !c.IsClosed() {
 			_ = execAll(context.WithoutCancel(ctx), c, "ROLLBACK") // give closes the connection otherwise
 		}
 	}()
+	if err := eachAlone(ctx, c, "BEGIN READ ONLY", "SET LOCAL plan_cache_mode = force_generic_plan",
+		"SET LOCAL lock_timeout = 5000"); err != nil {
+		return nil, fmt.Errorf("looking for what is written: %w", err)
+	}
 	f := &footprint{c: c, places: map[string]int{}}
 	for i := range statements {
 		if err := f.addStatement(ctx, &statements[i]); err != nil {
@@ -106,6 +106,17 @@ func (d *database) Writes(ctx context.Context, statements []engine.Statement) ([
 		}
 	}
 	return f.list, nil
+}
+
+// eachAlone executes statements one by one: Pgpool sends a text of several to the primary alone, and what follows, such as
+// SAVEPOINT, to its standbys too, which have no transaction then.
+func eachAlone(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
+	for _, sql := range statements {
+		if err := execAll(ctx, c, sql); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // footprint gathers what statements write to.
@@ -133,7 +144,8 @@ func (f *footprint) add(table string, opaque bool, operation, statement string) 
 
 // planned begin the statements that a plan says everything of; what others do, a
 // DO block most of all, is not known.
-var planned = []string{"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "SHOW", "EXPLAIN"}
+var planned = []string{"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "SHOW", "EXPLAIN",
+	"SAVEPOINT", "RELEASE", "ROLLBACK", "SET", "LOCK", "DECLARE", "FETCH", "MOVE", "CLOSE"}
 
 // addStatement adds what one statement writes to.
 func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error {
@@ -202,7 +214,7 @@ func (f *footprint) plan(ctx context.Context, s *engine.Statement, tokens []sqlt
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if err := execAll(ctx, f.c, "ROLLBACK TO loadstone_plan; RELEASE loadstone_plan"); err != nil {
+	if err := eachAlone(ctx, f.c, "ROLLBACK TO loadstone_plan", "RELEASE loadstone_plan"); err != nil {
 		return false, err
 	}
 	rs, err := f.query(ctx, "SELECT 1 FROM pg_catalog.pg_prepared_statements WHERE name = 'loadstone_plan'")
@@ -393,7 +405,7 @@ func (f *footprint) query(ctx context.Context, sql string, args ...any) (*target
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if end := execAll(ctx, f.c, "ROLLBACK TO loadstone_ask; RELEASE loadstone_ask"); end != nil {
+	if end := eachAlone(ctx, f.c, "ROLLBACK TO loadstone_ask", "RELEASE loadstone_ask"); end != nil {
 		return nil, end
 	}
 	if err != nil {

@@ -50,6 +50,7 @@ var viewStatements = statements(
 // after each where the session stands, as the connection has it, with what pg_stat_activity says. Nothing of all that is
 // the end of a connection, but a statement that ends a transaction by itself.
 func TestTheViewOfATransactionIsTheServers(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	bothPaths(t, func(t *testing.T, d target.Driver) {
 		dsn := pgtest.Start(t).NewDatabase(t)

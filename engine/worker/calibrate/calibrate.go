@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -120,25 +121,56 @@ func schedule(ctx context.Context, o Options, c *engine.Calibration) error {
 
 // percentiles compares what was measured with what the target knows of itself.
 func percentiles(ctx context.Context, o Options, c *engine.Calibration) error {
-	var elapsed []int64
-	m, err := measure(ctx, o, middle, spread,
-		engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: o.Connections},
-		func(r *engine.Execution) { elapsed = append(elapsed, r.Elapsed) })
+	a, err := Compare(ctx, o, middle, spread,
+		engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: o.Connections})
 	if err != nil {
 		return err
 	}
+	c.Percentiles = a.Percentiles
+	c.MachineBusyPct, c.ThreadsWaitedPct = a.Machine.HostCPUPercent, 100*a.Witness.WaitShare()
+	return nil
+}
+
+// Accuracy is how far service times that were measured are from the target's own, and what the generator noticed.
+type Accuracy struct {
+	Percentiles []engine.PercentileError
+	Operations  int64
+	Witness     engine.Witness
+	Machine     engine.Resources
+	// DecodeMs is the mean time between the first byte of an answer and its record.
+	DecodeMs float64
+}
+
+// Compare measures a workload on a target that takes a known time.
+func Compare(ctx context.Context, o Options, latency, spread time.Duration, w engine.Workload) (a Accuracy, err error) {
+	if o.Warmup == 0 {
+		o.Warmup = time.Second
+	}
+	var elapsed []int64
+	var split engine.LatencySplit
+	m, err := measure(ctx, o, latency, spread, w, func(r *engine.Execution) {
+		elapsed = append(elapsed, r.Elapsed-r.ScheduleLag-r.PoolWait)
+		split.Add(engine.LatencySplit{Count: 1, Decode: r.Decode})
+	})
+	if err != nil {
+		return a, err
+	}
 	truth, err := histogram.FromData(m.stats)
 	if err != nil {
-		return fmt.Errorf("reading the target's statistics: %w", err)
+		return a, fmt.Errorf("reading the target's statistics: %w", err)
 	}
 	slices.Sort(elapsed)
 	for _, q := range []float64{0.50, 0.95, 0.99} {
 		p := engine.PercentileError{Percentile: math.Round(q * 100), TargetMs: truth.Quantile(q) / 1e6,
 			MeasuredMs: quantile(elapsed, q)}
 		p.ErrorMs = p.MeasuredMs - p.TargetMs
-		c.Percentiles = append(c.Percentiles, p)
+		a.Percentiles = append(a.Percentiles, p)
 	}
-	return nil
+	a.Operations, a.Witness, a.Machine = m.operations, m.witness, m.machine
+	if mean := split.Mean(); mean != nil {
+		a.DecodeMs = mean.Decode
+	}
+	return a, nil
 }
 
 // quantile is in milliseconds, of sorted nanoseconds; 0 of none.
@@ -155,6 +187,9 @@ type measured struct {
 	took, cpu  time.Duration
 	ioEngine   string
 	stats      *engine.HistogramData
+	// machine is what the machine and the process did meanwhile, witness what the process noticed of its lateness.
+	machine engine.Resources
+	witness engine.Witness
 }
 
 // measure runs one load group the way a run worker does. each sees every measured execution, one at a time.
@@ -193,6 +228,12 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 		_ = g.Close()
 		_, _ = s.writer.Close()
 	}()
+	machine := host.New()
+	watching, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { machine.Watch(watching, func() bool { return true }) })
+	defer watch.Wait()
+	defer unwatch()
 	g.Start(engine.PhaseWarmup)
 	if err := wait(ctx, g, o.Warmup); err != nil {
 		return m, err
@@ -206,6 +247,7 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 	if err != nil {
 		return m, fmt.Errorf("reading the CPU time: %w", err)
 	}
+	earlier := machine.Sample()
 	g.SetPhase(engine.PhaseMeasurement)
 	before, begin := g.Totals(), time.Now()
 	if err := wait(ctx, g, time.Duration(o.Seconds*float64(time.Second))); err != nil {
@@ -213,6 +255,8 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 	}
 	after := g.Totals()
 	m.took = time.Since(begin)
+	m.machine = machine.Sample()
+	m.witness = m.machine.Witness.Since(*earlier.Witness)
 	if m.cpu, err = o.CPU(); err != nil {
 		return m, fmt.Errorf("reading the CPU time: %w", err)
 	}

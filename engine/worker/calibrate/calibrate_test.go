@@ -9,15 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func options(t *testing.T) Options {
 	began := time.Now()

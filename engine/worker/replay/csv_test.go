@@ -3,6 +3,8 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +224,36 @@ func FuzzCSV(f *testing.F) {
 					t.Fatalf("%q is good as a whole, and share %d of 3 is not: %v", text, share, err)
 				}
 			}
+		}
+	})
+}
+
+// TestValuesKeepTheirLineEnds: lines may end in either way, and what is quoted is as it is.
+func TestValuesKeepTheirLineEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.SampledFrom([]string{"\r\n", "\n", "\r", "\"", ",", "a", "ü"})
+		var want [][]string
+		var text strings.Builder
+		for range rapid.IntRange(1, 5).Draw(t, "lines") {
+			fields := []string{"5"}
+			text.WriteString("5")
+			for range rapid.IntRange(1, 3).Draw(t, "values") {
+				v := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "value"), "")
+				fields = append(fields, v)
+				text.WriteString(`,"` + strings.ReplaceAll(v, `"`, `""`) + `"`)
+			}
+			want = append(want, fields)
+			text.WriteString(rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "end"))
+		}
+		r := newCSVRecords(text.String())
+		for i, fields := range want {
+			_, got, err := r.next()
+			if err != nil || !slices.Equal(got, fields) {
+				t.Fatalf("line %d of %q: %q, %v", i, text.String(), got, err)
+			}
+		}
+		if _, _, err := r.next(); !errors.Is(err, io.EOF) {
+			t.Fatalf("behind the last line: %v", err)
 		}
 	})
 }

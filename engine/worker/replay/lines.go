@@ -30,10 +30,39 @@ func isJSONLines(text string) bool {
 type csvRecords struct{ lines *csv.Reader }
 
 func newCSVRecords(text string) csvRecords {
-	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, byteOrderMark)))
+	r := csv.NewReader(&valueKeeper{text: strings.TrimPrefix(text, byteOrderMark)})
 	r.FieldsPerRecord = -1
 	r.ReuseRecord = true
 	return csvRecords{r}
+}
+
+// valueKeeper reads a text of CSV such that values keep their line ends: encoding/csv makes \n of \r\n inside of quotes
+// too, and takes one \r away of two.
+type valueKeeper struct {
+	text   string
+	quoted bool
+	// owed: a second \r is to follow.
+	owed bool
+}
+
+// Read implements io.Reader.
+func (k *valueKeeper) Read(b []byte) (n int, err error) {
+	for ; n < len(b); n++ {
+		switch {
+		case k.owed:
+			b[n], k.owed = '\r', false
+			continue
+		case k.text == "" && n == 0:
+			return 0, io.EOF
+		case k.text == "":
+			return n, nil
+		}
+		c := k.text[0]
+		k.quoted = k.quoted != (c == '"')
+		k.owed = k.quoted && strings.HasPrefix(k.text, "\r\n")
+		b[n], k.text = c, k.text[1:]
+	}
+	return n, nil
 }
 
 func (r csvRecords) next() (int, []string, error) {

@@ -55,6 +55,10 @@ func readColumns(r sdk.Result) []column {
 		base := row.At(3).Str()
 		c := column{number: row.At(0).Str()}
 		c.Name, c.DBType = row.At(1).Str(), row.At(2).Str()
+		// An extension's type is itself in whichever schema it is.
+		if strings.HasSuffix(base, ".citext") {
+			base, c.DBType = "citext", "citext"
+		}
 		c.Type = pluginType(base)
 		c.Nullable = isTrue(row.At(4))
 		identity, generated := row.At(6).Str(), row.At(7).Str()

@@ -22,8 +22,10 @@ func boundQuery(oid string) sdk.Query {
 	return sdk.Query{
 		ID: "bound",
 		SQL: `SELECT c.contype::text, c.conname::text, coalesce(array_to_string(c.conkey, ' '), ''),
- (c.confrelid = c.conrelid)::text, coalesce((SELECT r.relname::text FROM pg_catalog.pg_class r WHERE r.oid = c.confrelid), ''),
- coalesce((SELECT string_agg(o.oprname::text, ' ' ORDER BY x.n) FROM unnest(c.conexclop) WITH ORDINALITY AS x(op, n) JOIN pg_catalog.pg_operator o ON o.oid = x.op), '')
+ (c.confrelid = c.conrelid)::text,
+ coalesce((SELECT r.relname::text FROM pg_catalog.pg_class r WHERE r.oid = c.confrelid), ''),
+ coalesce((SELECT string_agg(o.oprname::text, ' ' ORDER BY x.n) FROM unnest(c.conexclop) WITH ORDINALITY AS x(op, n)
+  JOIN pg_catalog.pg_operator o ON o.oid = x.op), '')
 FROM pg_catalog.pg_constraint c WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c','x') ORDER BY c.conname`,
 	}
 }
@@ -33,7 +35,8 @@ func uniqueQuery(oid string) sdk.Query {
 	return sdk.Query{
 		ID: "unique",
 		SQL: `SELECT c.relname::text, i.indnkeyatts::text, i.indkey::text, (i.indpred IS NOT NULL)::text,
- (i.indexprs IS NOT NULL)::text, coalesce(pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct', 'false'), pg_catalog.pg_get_indexdef(i.indexrelid)
+ (i.indexprs IS NOT NULL)::text, coalesce(pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct', 'false'),
+ pg_catalog.pg_get_indexdef(i.indexrelid)
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = ` + oid + `::oid AND i.indisunique AND i.indisvalid ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid`,
 	}
@@ -61,7 +64,8 @@ WHERE p.partrelid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree(coalesce(
 func referencesQuery(oid string) sdk.Query {
 	return sdk.Query{ID: "references",
 		SQL: `WITH RECURSIVE base(oid) AS (SELECT ` + oid + `::oid UNION
- SELECT c.conrelid FROM pg_catalog.pg_constraint c JOIN base b ON c.confrelid = b.oid WHERE c.contype = 'f' AND c.confdeltype = 'c')
+ SELECT c.conrelid FROM pg_catalog.pg_constraint c JOIN base b ON c.confrelid = b.oid
+  WHERE c.contype = 'f' AND c.confdeltype = 'c')
 SELECT c.conname::text, n.nspname::text, r.relname::text, (c.conrelid = ` + oid + `::oid)::text, array_to_string(c.conkey, ' '),
  (r.relkind <> 'r' OR pg_catalog.pg_relation_size(r.oid) > 0)::text
 FROM pg_catalog.pg_constraint c JOIN base b ON c.confrelid = b.oid JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
@@ -71,9 +75,19 @@ WHERE c.contype = 'f' AND c.conparentid = 0 AND (c.confdeltype IN ('a','r') OR c
 ORDER BY c.conname`}
 }
 
+// pointedQuery lists the columns that foreign keys refer to, and do not follow.
+func pointedQuery(oid string) sdk.Query {
+	return sdk.Query{
+		ID: "pointed",
+		SQL: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.confkey) AS u(n)
+WHERE c.confrelid = ` + oid + `::oid AND c.contype = 'f' AND c.confupdtype IN ('a','r')`,
+	}
+}
+
 // shapeQueries ask what may be written to a table.
 func shapeQueries(oid string) []sdk.Query {
 	return []sdk.Query{boundQuery(oid), uniqueQuery(oid), triggersQuery(oid), partitionsQuery(oid), referencesQuery(oid),
+		pointedQuery(oid),
 		{ID: "nonce", SQL: "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8::text"}}
 }
 
@@ -152,6 +166,11 @@ func (t *table) readConstraints(req *jsondoc.Value) {
 			t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Partition, Columns: t.mentioned(def)})
 		}
 	}
+	pointed := sdk.ResultOf(req, "pointed").Rows
+	for i := range pointed.Len() {
+		t.constraints = append(t.constraints,
+			sdk.Constraint{Kind: sdk.PointedAt, Columns: t.numbered([]string{pointed.At(i).At(0).Str()})})
+	}
 	for _, c := range t.columns {
 		if c.checkedDomain {
 			t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Domain, Columns: []string{c.Name}})
@@ -219,7 +238,7 @@ func added(list []string, s string) []string {
 // bound reports that something other than uniqueness decides which values a column takes.
 func (t *table) bound(name string) bool {
 	for _, c := range t.constraints {
-		if c.Kind == sdk.Unique {
+		if c.Kind == sdk.Unique || c.Kind == sdk.PointedAt {
 			continue
 		}
 		for _, column := range c.Columns {

@@ -14,7 +14,8 @@ const (
 	// countLimit bounds exact counts; larger tables are estimated.
 	countLimit   = 5_000_000
 	countTimeout = 8_000 // ms
-	sampleRows   = 20_000
+	// sampleRows bounds the rows that the guest reads itself; keys are read by the host.
+	sampleRows = 10_000
 	// sampleBytes leaves room for JSON around 1 MB of sampled values.
 	sampleBytes = 900_000
 	// queryBytes is what the database sends of a sample at most.

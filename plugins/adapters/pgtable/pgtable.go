@@ -30,7 +30,8 @@ const (
 		"pg_catalog.pg_my_temp_schema pg_catalog.pg_get_userbyid pg_catalog.aclexplode pg_catalog.current_setting " +
 		"pg_catalog.current_schema pg_catalog.pg_is_in_recovery pg_catalog.isfinite pg_catalog.encode " +
 		"pg_catalog.pg_column_is_updatable pg_catalog.pg_get_expr pg_catalog.pg_get_indexdef pg_catalog.pg_get_triggerdef " +
-		"pg_catalog.pg_get_partkeydef pg_catalog.pg_partition_tree pg_catalog.pg_partition_root pg_catalog.pg_relation_size " +
+		"pg_catalog.pg_get_partkeydef pg_catalog.pg_partition_tree pg_catalog.pg_partition_root " +
+		"pg_catalog.pg_relation_size " +
 		"pg_catalog.to_jsonb array_to_string substr ceil sum octet_length clock_timestamp " +
 		"unnest count min max row_number floor random generate_series coalesce nullif string_agg quote_ident extract"
 )

@@ -81,8 +81,7 @@ func (ch *chooser) binding(name string) *sdk.Constraint {
 	var best *sdk.Constraint
 	for i := range ch.table.Constraints {
 		c := &ch.table.Constraints[i]
-		if c.Kind == sdk.Unique || c.Kind == sdk.Referenced || !has(c.Columns, name) || c.Kind == sdk.Exclusion &&
-			has(c.Equal, name) {
+		if !ties(c.Kind) || !has(c.Columns, name) || c.Kind == sdk.Exclusion && has(c.Equal, name) {
 			continue
 		}
 		if best == nil || strictness(c.Kind) > strictness(best.Kind) {
@@ -90,6 +89,21 @@ func (ch *chooser) binding(name string) *sdk.Constraint {
 		}
 	}
 	return best
+}
+
+// ties reports that a constraint decides which values its columns take, and not only that they differ.
+func ties(kind string) bool {
+	return kind != sdk.Unique && kind != sdk.Referenced && kind != sdk.PointedAt
+}
+
+// isPointedAt reports that rows refer to the column and refuse another value in it.
+func (ch *chooser) isPointedAt(name string) bool {
+	for _, c := range ch.table.Constraints {
+		if c.Kind == sdk.PointedAt && has(c.Columns, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // strictness orders constraints by how little a value of one's own is likely to pass.
@@ -221,13 +235,15 @@ func (in *insertion) avoidDeleted() (why, cure string) {
 		}
 		if !left {
 			return "the foreign key " + quote(c.Name) + " on (" + strings.Join(c.Columns, ", ") +
-				") refers to rows of the table itself, which the run's DELETEs take away", "Set workload.params.weights.DELETE to 0."
+					") refers to rows of the table itself, which the run's DELETEs take away",
+				"Set workload.params.weights.DELETE to 0."
 		}
 	}
 	return "", ""
 }
 
-// complete adds columns with defaults that a constraint ties to columns which are named: their values come from one row.
+// complete adds columns with defaults that a constraint ties to columns which are named: their values come from the
+// same row.
 func (in *insertion) complete() {
 	if in.byHand {
 		return
@@ -235,7 +251,7 @@ func (in *insertion) complete() {
 	for again := true; again; {
 		again = false
 		for _, c := range in.table.Constraints {
-			if c.Kind == sdk.Unique || c.Kind == sdk.Trigger || c.Kind == sdk.Referenced || !in.any(c.Columns) {
+			if !ties(c.Kind) || c.Kind == sdk.Trigger || !in.any(c.Columns) {
 				continue
 			}
 			for _, name := range c.Columns {
@@ -308,7 +324,8 @@ func (in *insertion) carrierRank(c *sdk.Column) int {
 	if m.values.maker == makeNothing || m.room >= 0 && m.room < fewKeys && !in.table.IsKey(c.Name) {
 		return 0
 	}
-	rank := map[maker]int{makeUUID: 9, makeInt: 6, makeText: 5, makeBytes: 5, makeTimestamp: 4, makeNumeric: 4, makeJSON: 3,
+	rank := map[maker]int{makeUUID: 9, makeInt: 6, makeText: 5, makeBytes: 5, makeTimestamp: 4, makeNumeric: 4,
+		makeJSON: 3,
 		makeInet: 3, makeFloat: 3, makeDate: 2, makeInterval: 2}[m.values.maker]
 	if m.values.maker == makeInt && intMax(*c) > 1<<32 {
 		rank = 8
@@ -436,8 +453,8 @@ func (ch *chooser) updateColumns() (list []filled, why, cure string) {
 		list = ch.freshUpdate()
 	}
 	if list == nil {
-		return nil, "it has no column outside its key whose values can be made, or taken from other rows, without breaking a " +
-			"constraint", "Name the columns with workload.params.update_columns."
+		return nil, "it has no column outside its key whose values can be made, or taken from other rows, without " +
+			"breaking a constraint", "Name the columns with workload.params.update_columns."
 	}
 	return list, "", ""
 }
@@ -447,7 +464,8 @@ func (ch *chooser) freshUpdate() []filled {
 	for i := len(ch.table.Columns) - 1; i >= 0; i-- {
 		c := ch.table.Columns[i]
 		m := newMaker(&c, ch.table, nil, 0)
-		if !c.Generated && !ch.table.IsKey(c.Name) && ch.binding(c.Name) == nil && m.values.maker != makeNothing &&
+		if !c.Generated && !ch.table.IsKey(c.Name) && !ch.isPointedAt(c.Name) && ch.binding(c.Name) == nil &&
+			m.values.maker != makeNothing &&
 			(m.room < 0 || m.room >= fewKeys) {
 			return []filled{{values: newValues(c, ch.p), from: fresh}}
 		}
@@ -474,7 +492,7 @@ func updateRank(v values) int {
 // changes reports that a column may have another value without a new one being needed for it.
 func (ch *chooser) changes(name string) bool {
 	c := ch.table.Column(name)
-	return c != nil && !c.Generated && !ch.table.IsKey(name) && !ch.isUnique(name)
+	return c != nil && !c.Generated && !ch.table.IsKey(name) && !ch.isUnique(name) && !ch.isPointedAt(name)
 }
 
 // together are a column and those that constraints tie to it, if all of them may be changed.
@@ -485,7 +503,7 @@ func (ch *chooser) together(name string) (group []string, ok bool) {
 			return nil, false
 		}
 		for _, c := range ch.table.Constraints {
-			if c.Kind == sdk.Unique || c.Kind == sdk.Referenced || !has(c.Columns, group[i]) {
+			if !ties(c.Kind) || !has(c.Columns, group[i]) {
 				continue
 			}
 			if c.Kind == sdk.Exclusion || c.Kind == sdk.ForeignKey && c.Self && ch.p.weights[remove] > 0 {

@@ -177,7 +177,8 @@ func (g *generator) row() int64 {
 // checkRoom says which column has used up its new values.
 func (g *generator) checkRoom(kind int, list []source) error {
 	for i := range list {
-		m, n := list[i].unique, int64(0)
+		m := list[i].unique
+		var n int64
 		switch {
 		case list[i].key:
 			m, n = g.keys.maker, g.keys.inserted

@@ -60,7 +60,7 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 			}
 		}
 		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind],
-			Hint: "set workload.params.weights." + kinds[kind] + " to 0"}
+			Hint: "set workload.params.weights." + kinds[kind] + " to 0", NoRowsHint: cure}
 		switch kind {
 		case lookup:
 			s.ID, s.Columns = "point_lookup", columns
@@ -252,3 +252,8 @@ func (mix) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statement, 
 	}
 	return pl.list, nil
 }
+
+// cure is what helps against operations that find no row.
+const cure = "the rows that it asks for are not in the table, or not any more: beside DELETEs give weights.INSERT no " +
+	"less than weights.DELETE, or the table more rows; target.prepare.if_exists: recreate loads a table of Loadstone's " +
+	"own anew, and target.params.key_sample says how many keys are read before the run"

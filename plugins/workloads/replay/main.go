@@ -77,7 +77,10 @@ func readOptions(doc *jsondoc.Value) (options, error) {
 }
 
 func readStatement(doc *jsondoc.Value, path string) (sdk.Statement, error) {
-	var s sdk.Statement
+	s := sdk.Statement{
+		NoRowsHint: "the table is not as it was when these operations were recorded: restore it; with kind: " +
+			"GENERIC_SQL a statement need not find rows",
+	}
 	var sql string
 	recorded, kind := false, -1
 	r := params.At(doc, path)

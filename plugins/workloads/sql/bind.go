@@ -64,6 +64,8 @@ type bind struct {
 	texts            []string
 	missing          []bool
 	keyMin, keyCount int64
+	// of is the bind of the first row, for one of a later row.
+	of *bind
 	// held: the values are those of a column of the keys that the host holds, of so many rows.
 	held                 bool
 	heldPool, heldColumn uint8

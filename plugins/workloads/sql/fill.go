@@ -20,6 +20,7 @@ type issued struct {
 	bound       float64 // running sum of the weights
 	first       uint16
 	statements  [][]*maker
+	tuples      []int // how many binds each row of an INSERT has, where there are several
 	transaction bool
 	rollback    float64 // share
 	shared      []*maker
@@ -39,14 +40,20 @@ func newStream(p *parsed, req *sdk.OpenRequest) (*stream, error) {
 		}
 		for i := g.first; i < g.last; i++ {
 			var list []*maker
+			own := map[*bind]*maker{}
 			for _, b := range p.statements[i].binds {
 				m := made[b]
 				if m == nil {
+					m = own[b]
+				}
+				if m == nil {
 					m = newMaker(b, req)
+					own[b] = m
 				}
 				list = append(list, m)
 			}
 			out.statements = append(out.statements, list)
+			out.tuples = append(out.tuples, p.statements[i].tuple)
 		}
 		s.groups = append(s.groups, out)
 	}
@@ -76,8 +83,12 @@ func (s *stream) issue(b *sdk.Batch, g *issued) {
 	}
 	for i, binds := range g.statements {
 		b.Op(g.first + uint16(i))
-		for _, m := range binds {
-			m.put(b, s.rand, row)
+		at := row
+		for j, m := range binds {
+			if n := g.tuples[i]; n > 0 && j > 0 && j%n == 0 {
+				at = s.rand.Uint64()
+			}
+			m.put(b, s.rand, at)
 		}
 	}
 	if !g.transaction {

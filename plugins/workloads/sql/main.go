@@ -52,10 +52,18 @@ func (workload) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statem
 	for i := range p.statements {
 		s := &p.statements[i]
 		marked, order := s.text.Marked()
-		out := sdk.Statement{ID: s.id, Kind: s.kind, Writes: s.writes, Columns: s.columns, Transaction: s.transaction,
-			Param:     s.path,
+		out := sdk.Statement{
+			ID:          s.id,
+			Kind:        s.kind,
+			Writes:      s.writes,
+			Columns:     s.columns,
+			Transaction: s.transaction,
+			Param:       s.path,
+			NoRowsHint: "what its binds look for is not in the table: the generators key and row take what is there; with kind: " +
+				"GENERIC_SQL a statement need not find rows",
 			SQL:       map[string]string{"postgres": s.text.Numbered(), "snowflake": marked},
-			BindOrder: map[string][]int{"snowflake": order}}
+			BindOrder: map[string][]int{"snowflake": order},
+		}
 		if p.usesTable {
 			out.Table = tableName
 		}

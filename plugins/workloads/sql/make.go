@@ -124,7 +124,7 @@ func (b *bind) resolveColumn(t *sdk.Table, pools []sdk.Pool, rowsOnly bool) erro
 	}
 	for i := range pools {
 		pool := &pools[i]
-		if at := pool.Keys.Column(c.Name); at >= 0 && pool.Keys.Count > 0 && !(b.source == fromRow && rowsOnly) {
+		if at := pool.Keys.Column(c.Name); at >= 0 && pool.Keys.Count > 0 && (b.source != fromRow || !rowsOnly) {
 			b.held, b.heldPool, b.heldColumn = true, pool.Keys.Pool, uint8(at)
 			b.keyCount, b.population = pool.Keys.Count, t.Rows
 			return nil

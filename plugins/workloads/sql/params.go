@@ -36,6 +36,8 @@ type statement struct {
 	// binds are in the order of text.Names.
 	binds []*bind
 	path  string
+	// tuple is how many binds each row of an INSERT of several rows has; 0 where it is one row.
+	tuple int
 }
 
 // maxStatements is what the host takes.
@@ -82,11 +84,8 @@ func (p *parsed) readGroup(doc *jsondoc.Value, path string, ids map[string]bool)
 		if err != nil {
 			return g, err
 		}
-		for _, b := range s.binds {
-			if b.ref != "" {
-				return g, errors.New(b.path + " (:" + b.name + "): a ref belongs to a statement of a transaction, and " + s.id +
-					" is in none")
-			}
+		if err := s.standsAlone(); err != nil {
+			return g, err
 		}
 		p.statements = append(p.statements, s)
 		g.last = len(p.statements)
@@ -135,10 +134,26 @@ func (p *parsed) readGroup(doc *jsondoc.Value, path string, ids map[string]bool)
 	return g, nil
 }
 
+// standsAlone refuses what belongs into a transaction.
+func (s *statement) standsAlone() error {
+	if s.text.InTransaction {
+		return errors.New(s.path + ".sql (" + s.id + "): " + s.text.Verb + " has a meaning inside of a transaction alone: " +
+			"list it under transaction")
+	}
+	for _, b := range s.binds {
+		if b.ref != "" {
+			return errors.New(b.path + " (:" + b.name + "): a ref belongs to a statement of a transaction, and " + s.id +
+				" is in none")
+		}
+	}
+	return nil
+}
+
 func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]bool, shared []*bind) (statement, error) {
 	s := statement{path: path}
 	var sql string
-	kind := -1
+	kind, rows := -1, int64(1)
+	r.Int("rows", 1, 255, &rows)
 	r.Text("id", &s.id)
 	r.Text("sql", &sql)
 	r.Choice("kind", kinds, &kind)
@@ -161,11 +176,48 @@ func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]boo
 	if s.text, err = sqltext.Parse(sql); err != nil {
 		return s, errors.New(path + ".sql (" + s.id + "): " + err.Error())
 	}
+	if rows > 1 {
+		if binds, err = s.severalRows(sql, rows, binds, shared); err != nil {
+			return s, err
+		}
+	}
 	p.usesTable = p.usesTable || strings.Contains(sql, "{table}")
 	if err := s.classify(kind, message); err != nil {
 		return s, err
 	}
 	return s, s.match(binds, shared, p)
+}
+
+// severalRows writes the row of an INSERT … VALUES so many times, with values of its own for each.
+func (s *statement) severalRows(sql string, rows int64, binds, shared []*bind) ([]*bind, error) {
+	wrong := func(what string) error { return errors.New(s.path + ".rows (" + s.id + "): " + what) }
+	from, to := sqltext.Row(sql)
+	if s.text.Verb != "INSERT" || to == 0 {
+		return nil, wrong("is for an INSERT with one row behind VALUES")
+	}
+	one, err := sqltext.Parse("VALUES " + sql[from:to])
+	if err != nil {
+		return nil, wrong(err.Error())
+	}
+	s.tuple = len(one.Names)
+	var text strings.Builder
+	text.WriteString(sql[:to])
+	for n := int64(2); n <= rows; n++ {
+		suffix := "__" + strconv.FormatInt(n, 10)
+		text.WriteString(", " + one.Renamed(suffix)[len("VALUES "):])
+		for _, name := range one.Names {
+			b := find(binds, name)
+			if b == nil {
+				b = find(shared, name)
+			}
+			if b != nil {
+				binds = append(binds, &bind{name: name + suffix, path: b.path, of: b})
+			}
+		}
+	}
+	text.WriteString(sql[to:])
+	s.text, err = sqltext.Parse(text.String())
+	return binds, err
 }
 
 // classify decides what kind of operation the statement is.
@@ -181,7 +233,7 @@ func (s *statement) classify(kind int, message bool) error {
 		s.kind = sdk.Delete
 	}
 	if message {
-		if s.writes && !output && s.text.Verb != "CALL" {
+		if s.writes && !output && s.text.Verb != "CALL" && s.text.Verb != "EXECUTE" {
 			return errors.New(s.path + ".writes is false, and " + s.id + " is " + s.text.Verb)
 		}
 		s.writes = output
@@ -209,11 +261,14 @@ func (s *statement) match(own, shared []*bind, p *parsed) error {
 			return errors.New(s.path + ".binds: :" + name + " in the SQL of " + s.id + " has no bind. Add {name: " + name +
 				", generator: …}")
 		}
+		if b.of != nil {
+			b = b.of
+		}
 		p.usesTable = p.usesTable || b.source == fromKey || b.source == fromNewKey || b.source == fromRow
 		s.binds = append(s.binds, b)
 	}
 	for _, b := range own {
-		if find(s.binds, b.name) == nil {
+		if b.of == nil && find(s.binds, b.name) == nil {
 			return errors.New(b.path + ": :" + b.name + " does not occur in the SQL of " + s.id)
 		}
 	}

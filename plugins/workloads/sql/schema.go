@@ -18,9 +18,10 @@ const parameterSchema = `{
 const idSchema = `"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,100}$"},`
 
 const statementSchema = `
-"sql":{"title":"SQL","description":"One SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE or CALL, also behind WITH. {table} is the table of the template.","type":"string","minLength":1,"maxLength":100000},
+"sql":{"title":"SQL","description":"One SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE or COPY … TO STDOUT, the first also behind WITH; in a transaction also SAVEPOINT, RELEASE, ROLLBACK TO, SET LOCAL, SET CONSTRAINTS, LOCK, DECLARE, FETCH, MOVE and CLOSE. {table} is the table of the template.","type":"string","minLength":1,"maxLength":100000},
 "kind":{"title":"Kind","description":"How its figures are grouped. Told by the verb when left out; GENERIC_SQL for SELECT.","enum":["POINT_LOOKUP","RANGE_SCAN","INSERT","UPDATE","DELETE","GENERIC_SQL"]},
 "writes":{"title":"Writes","description":"For a SELECT or CALL: whether it changes something.","type":"boolean"},
+"rows":{"title":"Rows","description":"For an INSERT … VALUES (…): how many rows it inserts, each with values of its own. 1 when left out; rows times parameters are at most 255.","type":"integer","minimum":1,"maximum":255},
 "columns":{"title":"Result columns","description":"The columns of its result, in their order, where a later statement of the transaction refers to them.","type":"array","maxItems":255,"items":{"type":"string","minLength":1}},
 "binds":{"title":"Parameters","description":"Where the values of :name come from.","type":"array","maxItems":255,"items":{
 "type":"object","additionalProperties":false,"required":["name"],

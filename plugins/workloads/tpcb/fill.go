@@ -44,6 +44,8 @@ func newStatement(s sdk.Statement, sql string) sdk.Statement {
 	s.SQL = map[string]string{dialect: sql, snowflakeDialect: text}
 	s.BindOrder = map[string][]int{snowflakeDialect: order}
 	s.Param = "script"
+	s.NoRowsHint = "the tables are not as they were loaded: workload.params.scale has to be theirs, and " +
+		"target.prepare.if_exists: recreate loads them anew"
 	return s
 }
 

@@ -65,7 +65,7 @@ func binds(list string) []sdk.Bind {
 func statement(id, kind, table, bindList, sql string, columns ...string) sdk.Statement {
 	return sdk.Statement{ID: id, Kind: kind, Table: table, Binds: binds(bindList), Columns: columns,
 		Writes: kind != sdk.PointLookup && kind != sdk.RangeScan &&
-			kind != sdk.GenericSQL, SQL: map[string]string{dialect: sql}}
+			kind != sdk.GenericSQL, SQL: map[string]string{dialect: sql}, NoRowsHint: cure}
 }
 
 func begins(transaction int, s sdk.Statement) sdk.Statement {
@@ -297,3 +297,7 @@ func (tpcc) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statement,
 	}
 	return statements[:], nil
 }
+
+// cure is what helps against statements that find no row.
+const cure = "the tables are not as they were loaded, or all orders are delivered: workload.params.warehouses has to be " +
+	"theirs, and target.prepare.if_exists: recreate loads them anew"

@@ -25,6 +25,10 @@ type stream struct {
 	// inserted counts the records made; visible those made before the last
 	// batch, which have most likely been committed by now.
 	inserted, visible, previous int64
+	// held are the keys of all records, where numbers do not tell which there are; scatter puts neighbours of the index
+	// apart, as hashed numbers are.
+	held    *sdk.KeyList
+	scatter gen.Scramble
 	// owed: the record at owedPlace has been read and is yet to be updated.
 	owed      bool
 	owedPlace int64
@@ -72,12 +76,11 @@ func (ycsb) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	if req.KeySlot < 0 || req.KeySlot >= req.KeySlots {
 		return nil, errors.New("key_slot must be below key_slots")
 	}
-	if err := checkKeys(p, &o, req.Pools); err != nil {
-		return nil, err
-	}
-	base := p.table.Rows
-	if o.records > 0 {
-		base = o.records
+	base, held := o.population(p, req.Pools)
+	if held == nil {
+		if err := checkKeys(p, &o, req.Pools); err != nil {
+			return nil, err
+		}
 	}
 	s := &stream{options: o, plan: p, rand: gen.NewRand(req.Seed, req.KeySlot), choose: newChooser(&o, &req, base),
 		lengths: o.fieldLengthsOf(),
@@ -87,6 +90,9 @@ func (ycsb) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 		s.firstNew = unusedNumber(&req, p.table, base)
 	}
 	s.firstNew += int64(req.KeySlot)
+	if s.held = held; held != nil && o.insertOrder != ordered {
+		s.scatter = gen.NewScramble(base)
+	}
 	sum, last := 0.0, 0
 	for i, share := range o.mix {
 		sum += share
@@ -196,6 +202,13 @@ func (s *stream) putField(b *sdk.Batch) {
 }
 
 func (s *stream) putKey(b *sdk.Batch, position int64) {
+	if s.held != nil && position < s.choose.base {
+		if s.options.insertOrder != ordered {
+			position = s.scatter.At(position)
+		}
+		b.Key(s.held.Pool, uint8(s.plan.keyPart), uint32(position))
+		return
+	}
 	if position >= s.choose.base {
 		position = s.firstNew + (position-s.choose.base)*s.step
 	}

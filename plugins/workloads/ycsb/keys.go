@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"math/bits"
+	"strconv"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/sdk"
@@ -238,6 +239,69 @@ func (c *chooser) place(r *gen.Rand, visible int64) int64 {
 		return c.next.Next()
 	}
 	return r.Int64n(max(last+1, 1))
+}
+
+// maxCompared bounds the records whose numbers are hashed to find out which of them a table has.
+const maxCompared = 20_000_000
+
+// population is how many records there are to choose among: those with the numbers 0 and up, or, where held is not nil,
+// the keys that the host holds. Runs that insert leave records whose numbers nobody knows.
+func (o *options) population(p *plan, pools []sdk.Pool) (base int64, held *sdk.KeyList) {
+	rows := p.table.Rows
+	if o.records > 0 {
+		return o.records, nil
+	}
+	for i := range pools {
+		pool := &pools[i]
+		if pool.Table != p.table.Name && len(pools) > 1 {
+			continue
+		}
+		loaded, others := o.loaded(p, pool, rows)
+		if !others || loaded == 0 { // if none is the workload's, checkKeys says what is wrong
+			continue
+		}
+		if p.keyPart = pool.Keys.Column(p.table.Key[0]); p.keyPart >= 0 && pool.Keys.Count > 0 &&
+			pool.Keys.Count >= rows-rows/100 {
+			return pool.Keys.Count, &pool.Keys
+		}
+		return loaded, nil
+	}
+	return rows, nil
+}
+
+// loaded looks among the sampled records for those with numbers below rows: how many there are, by the last one, and
+// whether there are others besides.
+func (o *options) loaded(p *plan, pool *sdk.Pool, rows int64) (count int64, others bool) {
+	column := -1
+	for i, name := range pool.Columns {
+		if name == p.table.Key[0] {
+			column = i
+		}
+	}
+	if column < 0 || rows > maxCompared && o.insertOrder != ordered {
+		return 0, false
+	}
+	wanted := map[uint64]bool{}
+	for i := range pool.Rows.Len() {
+		n, err := strconv.ParseUint(strings.TrimPrefix(pool.Rows.At(i).At(column).Str(), keyPrefix), 10, 64)
+		switch {
+		case err != nil:
+			others = true
+		case o.insertOrder != ordered:
+			wanted[n] = true
+		case n < uint64(rows):
+			count = max(count, int64(n)+1)
+		default:
+			others = true
+		}
+	}
+	for n := int64(0); n < rows && len(wanted) > 0; n++ {
+		if h := fnv(uint64(n)); wanted[h] {
+			delete(wanted, h)
+			count = n + 1
+		}
+	}
+	return count, others || len(wanted) > 0
 }
 
 // checkKeys compares sampled keys with those that the options make.

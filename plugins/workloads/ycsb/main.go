@@ -34,7 +34,8 @@ func (ycsb) Manifest() sdk.Manifest {
 
 // usertable is the table that these options make.
 func usertable(o *options) sdk.LogicalTable {
-	t := sdk.LogicalTable{Name: "usertable", Key: []string{keyColumn}, AnyShape: true, Varies: true, Rows: o.records,
+	t := sdk.LogicalTable{Name: "usertable", Key: []string{keyColumn}, AnyShape: true, Varies: true, OwnKeys: true,
+		Rows: o.records,
 		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text,
 			DBType: map[string]string{"postgres": "varchar(255)", "snowflake": "VARCHAR(255)"}}}}
 	// A database can make keys that are numbers, and fields whose lengths are all alike often.

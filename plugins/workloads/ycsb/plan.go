@@ -12,9 +12,11 @@ import (
 // plan is what the parameters and the table decide. Statements and Open make the
 // same one, so the indexes of batches agree with the statement list.
 type plan struct {
-	table  *sdk.Table
-	fields []string
-	list   []sdk.Statement
+	// keyPart is the key's column among those of the keys that the host holds.
+	keyPart int
+	table   *sdk.Table
+	fields  []string
+	list    []sdk.Statement
 	// at is the first statement of each operation. An operation on one field has
 	// a statement for each field, in their order; modify's update is modifyWrite.
 	at          [numOps]uint16
@@ -82,7 +84,7 @@ func (p *plan) statements(o *options) {
 	all := append([]string{key.Name}, p.fields...)
 	param := "workload"
 	add := func(s sdk.Statement) uint16 {
-		s.Table, s.Param = p.table.Name, param
+		s.Table, s.Param, s.NoRowsHint = p.table.Name, param, cure
 		p.list = append(p.list, s)
 		return uint16(len(p.list) - 1)
 	}
@@ -156,3 +158,8 @@ func (ycsb) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statement,
 	}
 	return p.list, nil
 }
+
+// cure is what helps against reads that find no record.
+const cure = "records of these numbers are not in the table: workload.params.record_count is how many were loaded, " +
+	"from number 0 on, and target.params.key_sample how many keys are read of a table on which runs have inserted; " +
+	"target.prepare.if_exists: recreate loads it anew"

@@ -52,10 +52,14 @@ CREATE TABLE IF NOT EXISTS run_status (
     -- When retention or a user deleted the single executions of the run; its figures, seconds and log are still there.
     executions_deleted_at   timestamptz,
     executions_deleted_by   text NOT NULL DEFAULT '',
+    -- The name of who made the run, and the user, by whose id rights are judged; a process has no id.
     created_by              text NOT NULL DEFAULT '',
+    created_by_id           text NOT NULL DEFAULT '',
     created_at              timestamptz NOT NULL DEFAULT now(),
     updated_at              timestamptz NOT NULL DEFAULT now()
 );
+
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS created_by_id text NOT NULL DEFAULT '';
 
 CREATE INDEX IF NOT EXISTS run_status_newest ON run_status (created_at DESC, run_id DESC);
 CREATE INDEX IF NOT EXISTS run_status_template ON run_status (template_id);

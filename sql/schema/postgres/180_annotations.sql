@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS run_shares (
     -- The secret of the link itself is stored nowhere: this and hash_key are as in api_tokens.
     secret_sha256  bytea NOT NULL UNIQUE CONSTRAINT share_secret_hash CHECK (octet_length(secret_sha256) = 32),
     created_by     text NOT NULL DEFAULT '',
+    created_by_id  text NOT NULL DEFAULT '',
     created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at     timestamptz NOT NULL,
     used_at        timestamptz,
@@ -49,6 +50,7 @@ CREATE TABLE IF NOT EXISTS run_shares (
     hash_key       integer NOT NULL DEFAULT 0
 );
 
-ALTER TABLE run_shares ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0;
+ALTER TABLE run_shares ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS created_by_id text NOT NULL DEFAULT '';
 
 CREATE INDEX IF NOT EXISTS run_shares_run ON run_shares (run_id);

@@ -34,12 +34,14 @@ CREATE TABLE IF NOT EXISTS node_tokens (
     uses           integer NOT NULL CHECK (uses > 0),
     used           integer NOT NULL DEFAULT 0 CHECK (used BETWEEN 0 AND uses),
     created_by     text NOT NULL DEFAULT '',
+    created_by_id  text NOT NULL DEFAULT '',
     created_at     timestamptz NOT NULL DEFAULT now(),
     expires_at     timestamptz NOT NULL,
     hash_key       integer NOT NULL DEFAULT 0
 );
 
-ALTER TABLE node_tokens ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0;
+ALTER TABLE node_tokens ADD COLUMN IF NOT EXISTS hash_key integer NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS created_by_id text NOT NULL DEFAULT '';
 
 CREATE TABLE IF NOT EXISTS node_certificates (
     serial      text PRIMARY KEY CHECK (serial <> ''),

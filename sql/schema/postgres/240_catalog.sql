@@ -128,9 +128,6 @@ DO $$ BEGIN
             ADD CONSTRAINT queries_desired_state_check CHECK (desired_state IN ('RUNNING', 'STOPPED', 'SUSPENDED'));
     END IF;
 END $$;
--- One of the name who came after the query is another.
-UPDATE queries SET created_by_id = user_id FROM users
-    WHERE created_by_id = '' AND user_name = created_by AND users.created_at <= queries.created_at;
 
 -- query_physical_sources and query_sinks say what a query reads and where it writes.
 CREATE TABLE IF NOT EXISTS query_physical_sources (

@@ -6152,6 +6152,8 @@ export interface components {
             cpus: number;
             io_engine: string;
             loadstone_version: string;
+            /** Format: double */
+            machine_busy_pct: number;
             machine_fingerprint: string;
             /** Format: double */
             max_qps: number;
@@ -6166,6 +6168,8 @@ export interface components {
             schedule_lag_p99_ms: number;
             /** Format: double */
             schedule_rate: number;
+            /** Format: double */
+            threads_waited_pct: number;
         };
         CatalogColumn: {
             generated?: string;
@@ -6243,6 +6247,7 @@ export interface components {
             /** Format: double */
             slower_probability: number | null;
             stand_in: components["schemas"]["StandIn"];
+            unlike: components["schemas"]["Unlike"][] | null;
             /** @enum {string} */
             verdict: "better" | "worse" | "same" | "unclear";
         };
@@ -6910,6 +6915,7 @@ export interface components {
             failing?: components["schemas"]["FailingTime"][] | null;
             /** Format: int64 */
             finished_late: number;
+            freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
             keys_replaced: number;
@@ -7167,6 +7173,15 @@ export interface components {
             out: number;
             /** Format: double */
             out_per_second: number;
+        };
+        Freezes: {
+            /** Format: int64 */
+            count: number;
+            /** Format: double */
+            longest_seconds: number;
+            /** Format: double */
+            seconds: number;
+            times: components["schemas"]["Stall"][] | null;
         };
         GeneratorSample: {
             name: string;
@@ -7483,6 +7498,8 @@ export interface components {
             count: number;
             /** Format: int64 */
             errors: number;
+            /** Format: int64 */
+            finished_late?: number;
             latency_ms: components["schemas"]["LatencyMs"] | null;
             /** Format: int64 */
             no_rows: number;
@@ -7648,6 +7665,7 @@ export interface components {
             options?: {
                 [key: string]: string;
             };
+            own_keys?: boolean;
             /** Format: int64 */
             rows?: number;
             sized_by?: string;
@@ -7831,11 +7849,15 @@ export interface components {
             /** Format: double */
             b: number | null;
             /** Format: double */
+            detectable: number | null;
+            /** Format: double */
             difference: number | null;
             /** Format: double */
             high: number | null;
             /** Format: double */
             low: number | null;
+            /** Format: int64 */
+            more_runs: number | null;
             name: string;
             reason: string;
             unit: string;
@@ -7903,6 +7925,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             secret: string;
@@ -7919,6 +7942,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             run_deleted: boolean;
@@ -8104,6 +8128,7 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             token_id: string;
@@ -8510,6 +8535,7 @@ export interface components {
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             /** Format: int64 */
             limit?: number;
+            no_rows_hint?: string;
             note?: string;
             param?: string;
             sql?: {
@@ -9036,6 +9062,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             /** Format: date-time */
@@ -9122,6 +9150,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             emulated: boolean;
@@ -9251,6 +9281,8 @@ export interface components {
             /** Format: date-time */
             created_at: string | null;
             created_by?: string;
+            /** @description The user who made it; empty where that was a process, or is not known. */
+            created_by_id?: string;
             /** Format: double */
             current_qps: number;
             emulated: boolean;
@@ -9514,10 +9546,18 @@ export interface components {
             /** Format: double */
             queued_repair_ms: number;
         };
+        Setup: {
+            load: string;
+            tables: {
+                [key: string]: number;
+            } | null;
+            workload: string;
+        };
         Share: {
             /** Format: date-time */
             created_at: string | null;
             created_by: string;
+            created_by_id?: string;
             /** Format: date-time */
             expires_at: string | null;
             run_deleted: boolean;
@@ -9643,6 +9683,7 @@ export interface components {
             id: string;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            no_rows_hint?: string;
             sql: string;
             table?: string;
             transaction?: string;
@@ -9655,10 +9696,14 @@ export interface components {
             count: number;
             /** Format: int64 */
             errors: number;
+            /** Format: int64 */
+            finished_late?: number;
             in_transaction: boolean;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             latency_ms: components["schemas"]["StatementLatencyMs"] | null;
+            /** Format: int64 */
+            no_rows: number;
             /** Format: double */
             qps: number;
             /** Format: int64 */
@@ -9923,6 +9968,7 @@ export interface components {
             find_max: components["schemas"]["FindMaxResult"] | null;
             /** Format: int64 */
             finished_late: number;
+            freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
             keys_replaced: number;
@@ -9946,6 +9992,7 @@ export interface components {
             run_id: string;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
             service_ms: components["schemas"]["LatencyMs"] | null;
+            setup: components["schemas"]["Setup"] | null;
             simulated: boolean;
             slowest: components["schemas"]["SlowExecution"][] | null;
             stalls?: components["schemas"]["Stall"][] | null;
@@ -10233,6 +10280,12 @@ export interface components {
             template_id?: string;
             /** @description … or by its name, */
             template_name?: string;
+        };
+        Unlike: {
+            a: string;
+            b: string;
+            judged: boolean;
+            what: string;
         };
         UsedByRun: {
             /** Format: date-time */
@@ -10631,6 +10684,7 @@ export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type FragmentCounts = components['schemas']['FragmentCounts'];
+export type Freezes = components['schemas']['Freezes'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
 export type GivenPrices = components['schemas']['GivenPrices'];
@@ -10787,6 +10841,7 @@ export type Series = components['schemas']['Series'];
 export type ServerFigures = components['schemas']['ServerFigures'];
 export type ServerInfo = components['schemas']['ServerInfo'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type Setup = components['schemas']['Setup'];
 export type Share = components['schemas']['Share'];
 export type ShareInputBody = components['schemas']['ShareInputBody'];
 export type ShareList = components['schemas']['ShareList'];
@@ -10845,6 +10900,7 @@ export type TrialFault = components['schemas']['TrialFault'];
 export type TrialParameter = components['schemas']['TrialParameter'];
 export type TrialProblem = components['schemas']['TrialProblem'];
 export type TryInputBody = components['schemas']['TryInputBody'];
+export type Unlike = components['schemas']['Unlike'];
 export type UsedByRun = components['schemas']['UsedByRun'];
 export type UsedByTemplate = components['schemas']['UsedByTemplate'];
 export type User = components['schemas']['User'];

@@ -26,7 +26,7 @@ export function PercentileCurve({ of, log }: { of: CurveInput[]; log?: boolean }
   const drawn = useMemo(
     () =>
       of
-        .map((c) => ({ ...c, curve: percentileCurve(c.buckets, c.latency.min, c.latency.max) }))
+        .map((c) => ({ ...c, curve: percentileCurve(c.buckets, c.latency) }))
         .filter((c) => c.curve.length > 1),
     [of],
   );
@@ -124,8 +124,9 @@ export function PercentileCurve({ of, log }: { of: CurveInput[]; log?: boolean }
               .join(', ') +
             '.'
           : drawn.length > 1
-            ? 'A curve ends where its single operations are told apart: the last point is the slowest one.'
-            : `The curve ends where single operations are told apart: the slowest took ${plain(latency(maxLatency))}.`}
+            ? 'A curve ends where its single operations are told apart: the last point is the slowest one. '
+            : `The curve ends where single operations are told apart: the slowest took ${plain(latency(maxLatency))}. `}
+        {share === null && 'P50, P90, P95, P99 and P99.9 are exact; between them it is up to 10 % too high.'}
       </p>
     </div>
   );

@@ -30,6 +30,7 @@ import {
   relabelNote,
   shapes,
   type Verdict,
+  visible,
 } from './model';
 import { Breakdown } from './Breakdown';
 import { HeatMaps } from './HeatMaps';
@@ -240,8 +241,9 @@ export function Comparison(props: {
           <span className="muted note end">
             <Term
               tip={
-                'The interval holds the difference with 99 % confidence, as far as the noise within the ' +
-                'runs tells. A difference counts when it is at least the tolerance and not by chance.'
+                'The interval holds the difference with 99 % confidence. It knows how the seconds of the runs scatter, ' +
+                'and reckons with what is usual between runs. A difference counts when it is at least the tolerance ' +
+                'and not by chance.'
               }
             >
               against {letter(0)}, tolerance {props.tolerance} %
@@ -318,7 +320,18 @@ export function Comparison(props: {
                         ) : i === 0 ? (
                           <span className="badge">baseline</span>
                         ) : c?.data ? (
-                          <VerdictLabel verdict={c.data.verdict} reason={slower(c.data, i)} />
+                          <>
+                            <VerdictLabel verdict={c.data.verdict} reason={slower(c.data, i)} />
+                            {(c.data.unlike ?? []).length > 0 && (
+                              <span
+                                className="badge warn"
+                                title={`The runs differ in their ${c.data.unlike!.map((u) => u.what).join(', ')}.`}
+                              >
+                                not like with like
+                              </span>
+                            )}
+                            <span className="second can-show">{visible(c.data, props.tolerance)}</span>
+                          </>
                         ) : c?.error ? (
                           <span className="badge warn">not comparable</span>
                         ) : r && !r.summary ? (

@@ -111,6 +111,23 @@ export function interval(m: Metric): string {
   return `${signed(m.low * scale, digits)} to ${signed(m.high * scale, digits)}`;
 }
 
+/** visible says which differences the runs can show, and how many more runs would show the tolerance. */
+export function visible(c: Pick<Comparison, 'metrics' | 'same_run'>, tolerance: number): string {
+  if (c.same_run) return '';
+  const shown = ['qps', 'p95_ms'].flatMap((name) => {
+    const m = c.metrics?.find((x) => x.name === name);
+    const title = name === 'qps' ? 'throughput' : 'P95';
+    return m && m.detectable !== null
+      ? [{ m, text: `${m.detectable.toFixed(m.detectable < 10 ? 1 : 0)} % of ${title}` }]
+      : [];
+  });
+  if (shown.length === 0) return '';
+  const text = `can show ${shown.map((x) => x.text).join(', ')}`;
+  if (shown.some((x) => x.m.more_runs === null)) return text;
+  const more = Math.max(...shown.map((x) => x.m.more_runs ?? 0));
+  return more === 0 ? text : `${text}; ${more} more ${more === 1 ? 'run' : 'runs'} of each would show ${tolerance} %`;
+}
+
 /** Compared is a run, its label, and its comparison with the first. */
 export interface Compared {
   label: string;

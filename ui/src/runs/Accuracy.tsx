@@ -18,12 +18,16 @@ export function liveErrors(list: LivePercentile[] | null | undefined): string {
 
 /** Accuracy shows the generator's calibration and the error of the live percentiles. */
 export function Accuracy({
-  certificate: c,
+  certificate,
   live,
+  starved = false,
 }: {
   certificate?: Calibration | null;
   live?: LivePercentile[] | null;
+  /** The run's own witnesses say that the generator's machine was busier than when it was measured. */
+  starved?: boolean;
 }) {
+  const c = starved ? null : certificate;
   const error = c ? worst(c) : null;
   const errorText = liveErrors(live);
   return (
@@ -58,14 +62,20 @@ export function Accuracy({
             </dd>
             <dt>Measured</dt>
             <dd>
-              {dateTime(c.at)} · {c.connections} connections · I/O {c.io_engine} ·{' '}
+              {dateTime(c.at)}
+              {c.machine_busy_pct ? ` with ${c.machine_busy_pct.toFixed(0)} % of the processors busy` : ''} ·{' '}
+              {c.connections} connections · I/O {c.io_engine} ·{' '}
               {c.automatic ? 'by itself, once for this machine and version' : 'with loadstone calibrate'}
             </dd>
           </>
         ) : (
           <>
             <dt>Generator</dt>
-            <dd>not measured on this machine with this version</dd>
+            <dd>
+              {starved
+                ? 'the accuracy certificate does not hold for this run: the machine was busier than when it was measured'
+                : 'not measured on this machine with this version'}
+            </dd>
           </>
         )}
       </dl>

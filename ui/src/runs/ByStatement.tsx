@@ -59,6 +59,7 @@ export function ByStatement({ s }: { s: Summary }) {
               </td>
               <td className="num">
                 <Num q={count(f.rows)} />
+                {!!f.no_rows && <div className="muted note">{plain(count(f.no_rows))} without</div>}
               </td>
               <td className="num">{plain(count(f.errors))}</td>
               <td className="num">{f.in_transaction ? '' : plain(count(f.retries))}</td>

@@ -3,7 +3,7 @@ import { CopyButton } from '../design/Controls';
 import { bytes, dateTime, plain } from '../design/format';
 import { serverText } from '../design/sentences';
 import { Accuracy } from './Accuracy';
-import { targetText } from './validity';
+import { isStarved, targetText } from './validity';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
 
@@ -59,7 +59,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
           </dl>
         </section>
         <div className="stack">
-          <Accuracy certificate={e.calibration} live={s.live_percentiles} />
+          <Accuracy certificate={e.calibration} live={s.live_percentiles} starved={isStarved(s.validity_detail?.causes)} />
           {(s.plugins ?? []).length > 0 && (
             <section className="panel">
               <header>

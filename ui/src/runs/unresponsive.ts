@@ -37,7 +37,8 @@ function loadEnds(rows: NonNullable<Payload['workers']>): string[] {
     const at = w.load_ends_by;
     if (at && at > (by.get(w.node_id) ?? '')) by.set(w.node_id, at);
   }
-  return [...by].map(([node, at]) => `${node} cannot be reached; its load ends by ${timeOfDay(at).slice(0, 8)} at the latest.`);
+  const until = (at: string) => timeOfDay(at).slice(0, 8);
+  return [...by].map(([node, at]) => `${node} cannot be reached; its load ends by ${until(at)} at the latest.`);
 }
 
 /** unresponsive summarizes workers that cannot be reached, or were silent for 30 s; null without any. */

@@ -4,7 +4,18 @@ import { duration, exact } from '../design/format';
 /** lossCauses say that figures lack part of the run. */
 const lossCauses = new Set(['incomplete_record', 'lost_worker']);
 /** generatorCauses lie with the load generator's machine. */
-const generatorCauses = new Set(['generator_cpu', 'gc_pause', 'recorder_stall', 'schedule_lag', 'clock_step']);
+const generatorCauses = new Set([
+  'generator_cpu',
+  'generator_starved',
+  'gc_pause',
+  'recorder_stall',
+  'schedule_lag',
+  'clock_step',
+]);
+
+/** isStarved reports that the generator had less of its machine than when its accuracy certificate was made. */
+export const isStarved = (causes: Pick<ValidityCause, 'cause'>[] | null | undefined): boolean =>
+  (causes ?? []).some((c) => c.cause === 'generator_starved' || c.cause === 'generator_cpu');
 
 type StartedRun = Pick<RunDetail, 'total_ops'>;
 

@@ -1752,6 +1752,8 @@ type Status struct {
 	Sequence      int64                  `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	ClockOffsetNs int64                  `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
 	ClockErrorNs  int64                  `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
+	// Why the node accepts no work although it does not drain.
+	Refusal       string `protobuf:"bytes,10,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1849,6 +1851,13 @@ func (x *Status) GetClockErrorNs() int64 {
 	return 0
 }
 
+func (x *Status) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
+}
+
 type Resources struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CpuPct        float64                `protobuf:"fixed64,1,opt,name=cpu_pct,json=cpuPct,proto3" json:"cpu_pct,omitempty"`
@@ -1859,6 +1868,7 @@ type Resources struct {
 	GcPauseMaxMs  float64                `protobuf:"fixed64,6,opt,name=gc_pause_max_ms,json=gcPauseMaxMs,proto3" json:"gc_pause_max_ms,omitempty"`
 	Goroutines    int64                  `protobuf:"varint,7,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
 	StoodStillMs  float64                `protobuf:"fixed64,9,opt,name=stood_still_ms,json=stoodStillMs,proto3" json:"stood_still_ms,omitempty"`
+	Witness       *Witness               `protobuf:"bytes,10,opt,name=witness,proto3" json:"witness,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1949,6 +1959,107 @@ func (x *Resources) GetStoodStillMs() float64 {
 	return 0
 }
 
+func (x *Resources) GetWitness() *Witness {
+	if x != nil {
+		return x.Witness
+	}
+	return nil
+}
+
+// Witness is what the node's process has noticed of its own lateness since it began to look.
+type Witness struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Known  bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	RunNs  int64                  `protobuf:"varint,2,opt,name=run_ns,json=runNs,proto3" json:"run_ns,omitempty"`
+	WaitNs int64                  `protobuf:"varint,3,opt,name=wait_ns,json=waitNs,proto3" json:"wait_ns,omitempty"`
+	Slices int64                  `protobuf:"varint,4,opt,name=slices,proto3" json:"slices,omitempty"`
+	// late has a count for each bucket.
+	Late          []int64 `protobuf:"varint,5,rep,packed,name=late,proto3" json:"late,omitempty"`
+	StoppedNs     int64   `protobuf:"varint,6,opt,name=stopped_ns,json=stoppedNs,proto3" json:"stopped_ns,omitempty"`
+	Retransmits   int64   `protobuf:"varint,7,opt,name=retransmits,proto3" json:"retransmits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Witness) Reset() {
+	*x = Witness{}
+	mi := &file_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Witness) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Witness) ProtoMessage() {}
+
+func (x *Witness) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Witness.ProtoReflect.Descriptor instead.
+func (*Witness) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Witness) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *Witness) GetRunNs() int64 {
+	if x != nil {
+		return x.RunNs
+	}
+	return 0
+}
+
+func (x *Witness) GetWaitNs() int64 {
+	if x != nil {
+		return x.WaitNs
+	}
+	return 0
+}
+
+func (x *Witness) GetSlices() int64 {
+	if x != nil {
+		return x.Slices
+	}
+	return 0
+}
+
+func (x *Witness) GetLate() []int64 {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+func (x *Witness) GetStoppedNs() int64 {
+	if x != nil {
+		return x.StoppedNs
+	}
+	return 0
+}
+
+func (x *Witness) GetRetransmits() int64 {
+	if x != nil {
+		return x.Retransmits
+	}
+	return 0
+}
+
 type RunAccepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1960,7 +2071,7 @@ type RunAccepted struct {
 
 func (x *RunAccepted) Reset() {
 	*x = RunAccepted{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2083,7 @@ func (x *RunAccepted) String() string {
 func (*RunAccepted) ProtoMessage() {}
 
 func (x *RunAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2096,7 @@ func (x *RunAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunAccepted.ProtoReflect.Descriptor instead.
 func (*RunAccepted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RunAccepted) GetRunId() string {
@@ -2021,7 +2132,7 @@ type RunRejected struct {
 
 func (x *RunRejected) Reset() {
 	*x = RunRejected{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2144,7 @@ func (x *RunRejected) String() string {
 func (*RunRejected) ProtoMessage() {}
 
 func (x *RunRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2157,7 @@ func (x *RunRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRejected.ProtoReflect.Descriptor instead.
 func (*RunRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RunRejected) GetRunId() string {
@@ -2089,7 +2200,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2212,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2225,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Error) GetCode() string {
@@ -2157,7 +2268,7 @@ type FieldError struct {
 
 func (x *FieldError) Reset() {
 	*x = FieldError{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2280,7 @@ func (x *FieldError) String() string {
 func (*FieldError) ProtoMessage() {}
 
 func (x *FieldError) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2293,7 @@ func (x *FieldError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldError.ProtoReflect.Descriptor instead.
 func (*FieldError) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FieldError) GetField() string {
@@ -2236,7 +2347,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2359,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2372,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Totals) GetScheduled() int64 {
@@ -2380,7 +2491,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2503,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2516,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Drops) GetMaxInFlight() int64 {
@@ -2441,7 +2552,7 @@ type ConnectionFigures struct {
 
 func (x *ConnectionFigures) Reset() {
 	*x = ConnectionFigures{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2564,7 @@ func (x *ConnectionFigures) String() string {
 func (*ConnectionFigures) ProtoMessage() {}
 
 func (x *ConnectionFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2577,7 @@ func (x *ConnectionFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionFigures.ProtoReflect.Descriptor instead.
 func (*ConnectionFigures) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConnectionFigures) GetLost() int64 {
@@ -2536,7 +2647,7 @@ type WorkerState struct {
 
 func (x *WorkerState) Reset() {
 	*x = WorkerState{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2659,7 @@ func (x *WorkerState) String() string {
 func (*WorkerState) ProtoMessage() {}
 
 func (x *WorkerState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2672,7 @@ func (x *WorkerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerState.ProtoReflect.Descriptor instead.
 func (*WorkerState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WorkerState) GetRunId() string {
@@ -2746,7 +2857,7 @@ type Histogram struct {
 
 func (x *Histogram) Reset() {
 	*x = Histogram{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2869,7 @@ func (x *Histogram) String() string {
 func (*Histogram) ProtoMessage() {}
 
 func (x *Histogram) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2882,7 @@ func (x *Histogram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
 func (*Histogram) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Histogram) GetSchema() int64 {
@@ -2826,7 +2937,7 @@ type KindCounts struct {
 
 func (x *KindCounts) Reset() {
 	*x = KindCounts{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +2949,7 @@ func (x *KindCounts) String() string {
 func (*KindCounts) ProtoMessage() {}
 
 func (x *KindCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +2962,7 @@ func (x *KindCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KindCounts.ProtoReflect.Descriptor instead.
 func (*KindCounts) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *KindCounts) GetCount() int64 {
@@ -2881,7 +2992,7 @@ type LatencySplit struct {
 
 func (x *LatencySplit) Reset() {
 	*x = LatencySplit{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +3004,7 @@ func (x *LatencySplit) String() string {
 func (*LatencySplit) ProtoMessage() {}
 
 func (x *LatencySplit) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +3017,7 @@ func (x *LatencySplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencySplit.ProtoReflect.Descriptor instead.
 func (*LatencySplit) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LatencySplit) GetCount() int64 {
@@ -2959,7 +3070,7 @@ type ExecutionError struct {
 
 func (x *ExecutionError) Reset() {
 	*x = ExecutionError{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3082,7 @@ func (x *ExecutionError) String() string {
 func (*ExecutionError) ProtoMessage() {}
 
 func (x *ExecutionError) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3095,7 @@ func (x *ExecutionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionError.ProtoReflect.Descriptor instead.
 func (*ExecutionError) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExecutionError) GetErrorClass() string {
@@ -3082,7 +3193,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3094,7 +3205,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3107,7 +3218,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Snapshot) GetRunId() string {
@@ -3440,7 +3551,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +3563,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +3576,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Log) GetRunId() string {
@@ -3534,7 +3645,7 @@ type WorkReady struct {
 
 func (x *WorkReady) Reset() {
 	*x = WorkReady{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3657,7 @@ func (x *WorkReady) String() string {
 func (*WorkReady) ProtoMessage() {}
 
 func (x *WorkReady) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3670,7 @@ func (x *WorkReady) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkReady.ProtoReflect.Descriptor instead.
 func (*WorkReady) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WorkReady) GetWorkId() string {
@@ -3632,7 +3743,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3755,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3768,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Artifact) GetArtifactId() string {
@@ -3770,7 +3881,7 @@ type AssignWork struct {
 
 func (x *AssignWork) Reset() {
 	*x = AssignWork{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +3893,7 @@ func (x *AssignWork) String() string {
 func (*AssignWork) ProtoMessage() {}
 
 func (x *AssignWork) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +3906,7 @@ func (x *AssignWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignWork.ProtoReflect.Descriptor instead.
 func (*AssignWork) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AssignWork) GetQueryId() string {
@@ -3859,7 +3970,7 @@ type CancelWork struct {
 
 func (x *CancelWork) Reset() {
 	*x = CancelWork{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +3982,7 @@ func (x *CancelWork) String() string {
 func (*CancelWork) ProtoMessage() {}
 
 func (x *CancelWork) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +3995,7 @@ func (x *CancelWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelWork.ProtoReflect.Descriptor instead.
 func (*CancelWork) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CancelWork) GetQueryId() string {
@@ -3919,7 +4030,7 @@ type WorkAccepted struct {
 
 func (x *WorkAccepted) Reset() {
 	*x = WorkAccepted{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4042,7 @@ func (x *WorkAccepted) String() string {
 func (*WorkAccepted) ProtoMessage() {}
 
 func (x *WorkAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4055,7 @@ func (x *WorkAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkAccepted.ProtoReflect.Descriptor instead.
 func (*WorkAccepted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WorkAccepted) GetQueryId() string {
@@ -3980,7 +4091,7 @@ type WorkRejected struct {
 
 func (x *WorkRejected) Reset() {
 	*x = WorkRejected{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3992,7 +4103,7 @@ func (x *WorkRejected) String() string {
 func (*WorkRejected) ProtoMessage() {}
 
 func (x *WorkRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4005,7 +4116,7 @@ func (x *WorkRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkRejected.ProtoReflect.Descriptor instead.
 func (*WorkRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WorkRejected) GetQueryId() string {
@@ -4053,7 +4164,7 @@ type WorkFailed struct {
 
 func (x *WorkFailed) Reset() {
 	*x = WorkFailed{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4065,7 +4176,7 @@ func (x *WorkFailed) String() string {
 func (*WorkFailed) ProtoMessage() {}
 
 func (x *WorkFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4078,7 +4189,7 @@ func (x *WorkFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkFailed.ProtoReflect.Descriptor instead.
 func (*WorkFailed) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WorkFailed) GetQueryId() string {
@@ -4142,7 +4253,7 @@ type SegmentWanted struct {
 
 func (x *SegmentWanted) Reset() {
 	*x = SegmentWanted{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4265,7 @@ func (x *SegmentWanted) String() string {
 func (*SegmentWanted) ProtoMessage() {}
 
 func (x *SegmentWanted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4278,7 @@ func (x *SegmentWanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentWanted.ProtoReflect.Descriptor instead.
 func (*SegmentWanted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SegmentWanted) GetRunId() string {
@@ -4205,7 +4316,7 @@ type PutSegmentRequest struct {
 
 func (x *PutSegmentRequest) Reset() {
 	*x = PutSegmentRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4217,7 +4328,7 @@ func (x *PutSegmentRequest) String() string {
 func (*PutSegmentRequest) ProtoMessage() {}
 
 func (x *PutSegmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4230,7 +4341,7 @@ func (x *PutSegmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSegmentRequest.ProtoReflect.Descriptor instead.
 func (*PutSegmentRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PutSegmentRequest) GetSha256() string {
@@ -4269,7 +4380,7 @@ type PutSegmentResponse struct {
 
 func (x *PutSegmentResponse) Reset() {
 	*x = PutSegmentResponse{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4281,7 +4392,7 @@ func (x *PutSegmentResponse) String() string {
 func (*PutSegmentResponse) ProtoMessage() {}
 
 func (x *PutSegmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4294,7 +4405,7 @@ func (x *PutSegmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSegmentResponse.ProtoReflect.Descriptor instead.
 func (*PutSegmentResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 type Pong struct {
@@ -4307,7 +4418,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4430,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4443,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Pong) GetSeq() int64 {
@@ -4359,7 +4470,7 @@ type PluginWanted struct {
 
 func (x *PluginWanted) Reset() {
 	*x = PluginWanted{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4482,7 @@ func (x *PluginWanted) String() string {
 func (*PluginWanted) ProtoMessage() {}
 
 func (x *PluginWanted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4495,7 @@ func (x *PluginWanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginWanted.ProtoReflect.Descriptor instead.
 func (*PluginWanted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PluginWanted) GetSha256() string {
@@ -4405,7 +4516,7 @@ type PutPluginRequest struct {
 
 func (x *PutPluginRequest) Reset() {
 	*x = PutPluginRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4417,7 +4528,7 @@ func (x *PutPluginRequest) String() string {
 func (*PutPluginRequest) ProtoMessage() {}
 
 func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4430,7 +4541,7 @@ func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginRequest.ProtoReflect.Descriptor instead.
 func (*PutPluginRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PutPluginRequest) GetSha256() string {
@@ -4455,7 +4566,7 @@ type PutPluginResponse struct {
 
 func (x *PutPluginResponse) Reset() {
 	*x = PutPluginResponse{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4578,7 @@ func (x *PutPluginResponse) String() string {
 func (*PutPluginResponse) ProtoMessage() {}
 
 func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4591,7 @@ func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginResponse.ProtoReflect.Descriptor instead.
 func (*PutPluginResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 type RequestCertificateRequest struct {
@@ -4491,7 +4602,7 @@ type RequestCertificateRequest struct {
 
 func (x *RequestCertificateRequest) Reset() {
 	*x = RequestCertificateRequest{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4503,7 +4614,7 @@ func (x *RequestCertificateRequest) String() string {
 func (*RequestCertificateRequest) ProtoMessage() {}
 
 func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4516,7 +4627,7 @@ func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RequestCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 type RequestCertificateResponse struct {
@@ -4532,7 +4643,7 @@ type RequestCertificateResponse struct {
 
 func (x *RequestCertificateResponse) Reset() {
 	*x = RequestCertificateResponse{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4544,7 +4655,7 @@ func (x *RequestCertificateResponse) String() string {
 func (*RequestCertificateResponse) ProtoMessage() {}
 
 func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4557,7 +4668,7 @@ func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCertificateResponse.ProtoReflect.Descriptor instead.
 func (*RequestCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RequestCertificateResponse) GetRequest() []byte {
@@ -4595,7 +4706,7 @@ type InstallCertificateRequest struct {
 
 func (x *InstallCertificateRequest) Reset() {
 	*x = InstallCertificateRequest{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4718,7 @@ func (x *InstallCertificateRequest) String() string {
 func (*InstallCertificateRequest) ProtoMessage() {}
 
 func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4731,7 @@ func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallCertificateRequest.ProtoReflect.Descriptor instead.
 func (*InstallCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *InstallCertificateRequest) GetCertificate() []byte {
@@ -4659,7 +4770,7 @@ type InstallCertificateResponse struct {
 
 func (x *InstallCertificateResponse) Reset() {
 	*x = InstallCertificateResponse{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4671,7 +4782,7 @@ func (x *InstallCertificateResponse) String() string {
 func (*InstallCertificateResponse) ProtoMessage() {}
 
 func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4684,7 +4795,7 @@ func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallCertificateResponse.ProtoReflect.Descriptor instead.
 func (*InstallCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 // FragmentKey names a fragment on its node: that of a query, in the epoch of who owns it, at the n-th attempt.
@@ -4699,7 +4810,7 @@ type FragmentKey struct {
 
 func (x *FragmentKey) Reset() {
 	*x = FragmentKey{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +4822,7 @@ func (x *FragmentKey) String() string {
 func (*FragmentKey) ProtoMessage() {}
 
 func (x *FragmentKey) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +4835,7 @@ func (x *FragmentKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentKey.ProtoReflect.Descriptor instead.
 func (*FragmentKey) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FragmentKey) GetQueryId() int64 {
@@ -4759,7 +4870,7 @@ type FragmentWord struct {
 
 func (x *FragmentWord) Reset() {
 	*x = FragmentWord{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4771,7 +4882,7 @@ func (x *FragmentWord) String() string {
 func (*FragmentWord) ProtoMessage() {}
 
 func (x *FragmentWord) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4784,7 +4895,7 @@ func (x *FragmentWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentWord.ProtoReflect.Descriptor instead.
 func (*FragmentWord) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FragmentWord) GetKind() int64 {
@@ -4814,7 +4925,7 @@ type RunFragmentRequest struct {
 
 func (x *RunFragmentRequest) Reset() {
 	*x = RunFragmentRequest{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4826,7 +4937,7 @@ func (x *RunFragmentRequest) String() string {
 func (*RunFragmentRequest) ProtoMessage() {}
 
 func (x *RunFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4839,7 +4950,7 @@ func (x *RunFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFragmentRequest.ProtoReflect.Descriptor instead.
 func (*RunFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RunFragmentRequest) GetKey() *FragmentKey {
@@ -4872,7 +4983,7 @@ type RunFragmentResponse struct {
 
 func (x *RunFragmentResponse) Reset() {
 	*x = RunFragmentResponse{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4884,7 +4995,7 @@ func (x *RunFragmentResponse) String() string {
 func (*RunFragmentResponse) ProtoMessage() {}
 
 func (x *RunFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4897,7 +5008,7 @@ func (x *RunFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFragmentResponse.ProtoReflect.Descriptor instead.
 func (*RunFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RunFragmentResponse) GetWord() *FragmentWord {
@@ -4916,7 +5027,7 @@ type StopFragmentRequest struct {
 
 func (x *StopFragmentRequest) Reset() {
 	*x = StopFragmentRequest{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4928,7 +5039,7 @@ func (x *StopFragmentRequest) String() string {
 func (*StopFragmentRequest) ProtoMessage() {}
 
 func (x *StopFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4941,7 +5052,7 @@ func (x *StopFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopFragmentRequest.ProtoReflect.Descriptor instead.
 func (*StopFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StopFragmentRequest) GetKey() *FragmentKey {
@@ -4959,7 +5070,7 @@ type StopFragmentResponse struct {
 
 func (x *StopFragmentResponse) Reset() {
 	*x = StopFragmentResponse{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5082,7 @@ func (x *StopFragmentResponse) String() string {
 func (*StopFragmentResponse) ProtoMessage() {}
 
 func (x *StopFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5095,7 @@ func (x *StopFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopFragmentResponse.ProtoReflect.Descriptor instead.
 func (*StopFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 type ListFragmentsRequest struct {
@@ -4998,7 +5109,7 @@ type ListFragmentsRequest struct {
 
 func (x *ListFragmentsRequest) Reset() {
 	*x = ListFragmentsRequest{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5010,7 +5121,7 @@ func (x *ListFragmentsRequest) String() string {
 func (*ListFragmentsRequest) ProtoMessage() {}
 
 func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5023,7 +5134,7 @@ func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListFragmentsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListFragmentsRequest) GetProcess() string {
@@ -5054,7 +5165,7 @@ type ListFragmentsResponse struct {
 
 func (x *ListFragmentsResponse) Reset() {
 	*x = ListFragmentsResponse{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5066,7 +5177,7 @@ func (x *ListFragmentsResponse) String() string {
 func (*ListFragmentsResponse) ProtoMessage() {}
 
 func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5079,7 +5190,7 @@ func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListFragmentsResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListFragmentsResponse) GetProcess() string {
@@ -5265,7 +5376,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xcf\x02\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xe9\x02\n" +
 	"\x06Status\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05alive\x18\x02 \x01(\bR\x05alive\x12%\n" +
@@ -5275,7 +5386,9 @@ const file_control_proto_rawDesc = "" +
 	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1a\n" +
 	"\bsequence\x18\a \x01(\x03R\bsequence\x12&\n" +
 	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
-	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\"\xb4\x02\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12\x18\n" +
+	"\arefusal\x18\n" +
+	" \x01(\tR\arefusal\"\xed\x02\n" +
 	"\tResources\x12\x17\n" +
 	"\acpu_pct\x18\x01 \x01(\x01R\x06cpuPct\x12\x1d\n" +
 	"\n" +
@@ -5288,7 +5401,18 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"goroutines\x18\a \x01(\x03R\n" +
 	"goroutines\x12$\n" +
-	"\x0estood_still_ms\x18\t \x01(\x01R\fstoodStillMsJ\x04\b\b\x10\tR\x0ftarget_is_local\"Z\n" +
+	"\x0estood_still_ms\x18\t \x01(\x01R\fstoodStillMs\x127\n" +
+	"\awitness\x18\n" +
+	" \x01(\v2\x1d.loadstone.control.v1.WitnessR\awitnessJ\x04\b\b\x10\tR\x0ftarget_is_local\"\xbc\x01\n" +
+	"\aWitness\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12\x15\n" +
+	"\x06run_ns\x18\x02 \x01(\x03R\x05runNs\x12\x17\n" +
+	"\await_ns\x18\x03 \x01(\x03R\x06waitNs\x12\x16\n" +
+	"\x06slices\x18\x04 \x01(\x03R\x06slices\x12\x12\n" +
+	"\x04late\x18\x05 \x03(\x03R\x04late\x12\x1d\n" +
+	"\n" +
+	"stopped_ns\x18\x06 \x01(\x03R\tstoppedNs\x12 \n" +
+	"\vretransmits\x18\a \x01(\x03R\vretransmits\"Z\n" +
 	"\vRunAccepted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x17\n" +
@@ -5600,7 +5724,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_control_proto_goTypes = []any{
 	(*ToNode)(nil),                     // 0: loadstone.control.v1.ToNode
 	(*FromNode)(nil),                   // 1: loadstone.control.v1.FromNode
@@ -5621,52 +5745,53 @@ var file_control_proto_goTypes = []any{
 	(*AsidePart)(nil),                  // 16: loadstone.control.v1.AsidePart
 	(*Status)(nil),                     // 17: loadstone.control.v1.Status
 	(*Resources)(nil),                  // 18: loadstone.control.v1.Resources
-	(*RunAccepted)(nil),                // 19: loadstone.control.v1.RunAccepted
-	(*RunRejected)(nil),                // 20: loadstone.control.v1.RunRejected
-	(*Error)(nil),                      // 21: loadstone.control.v1.Error
-	(*FieldError)(nil),                 // 22: loadstone.control.v1.FieldError
-	(*Totals)(nil),                     // 23: loadstone.control.v1.Totals
-	(*Drops)(nil),                      // 24: loadstone.control.v1.Drops
-	(*ConnectionFigures)(nil),          // 25: loadstone.control.v1.ConnectionFigures
-	(*WorkerState)(nil),                // 26: loadstone.control.v1.WorkerState
-	(*Histogram)(nil),                  // 27: loadstone.control.v1.Histogram
-	(*KindCounts)(nil),                 // 28: loadstone.control.v1.KindCounts
-	(*LatencySplit)(nil),               // 29: loadstone.control.v1.LatencySplit
-	(*ExecutionError)(nil),             // 30: loadstone.control.v1.ExecutionError
-	(*Snapshot)(nil),                   // 31: loadstone.control.v1.Snapshot
-	(*Log)(nil),                        // 32: loadstone.control.v1.Log
-	(*WorkReady)(nil),                  // 33: loadstone.control.v1.WorkReady
-	(*Artifact)(nil),                   // 34: loadstone.control.v1.Artifact
-	(*AssignWork)(nil),                 // 35: loadstone.control.v1.AssignWork
-	(*CancelWork)(nil),                 // 36: loadstone.control.v1.CancelWork
-	(*WorkAccepted)(nil),               // 37: loadstone.control.v1.WorkAccepted
-	(*WorkRejected)(nil),               // 38: loadstone.control.v1.WorkRejected
-	(*WorkFailed)(nil),                 // 39: loadstone.control.v1.WorkFailed
-	(*SegmentWanted)(nil),              // 40: loadstone.control.v1.SegmentWanted
-	(*PutSegmentRequest)(nil),          // 41: loadstone.control.v1.PutSegmentRequest
-	(*PutSegmentResponse)(nil),         // 42: loadstone.control.v1.PutSegmentResponse
-	(*Pong)(nil),                       // 43: loadstone.control.v1.Pong
-	(*PluginWanted)(nil),               // 44: loadstone.control.v1.PluginWanted
-	(*PutPluginRequest)(nil),           // 45: loadstone.control.v1.PutPluginRequest
-	(*PutPluginResponse)(nil),          // 46: loadstone.control.v1.PutPluginResponse
-	(*RequestCertificateRequest)(nil),  // 47: loadstone.control.v1.RequestCertificateRequest
-	(*RequestCertificateResponse)(nil), // 48: loadstone.control.v1.RequestCertificateResponse
-	(*InstallCertificateRequest)(nil),  // 49: loadstone.control.v1.InstallCertificateRequest
-	(*InstallCertificateResponse)(nil), // 50: loadstone.control.v1.InstallCertificateResponse
-	(*FragmentKey)(nil),                // 51: loadstone.control.v1.FragmentKey
-	(*FragmentWord)(nil),               // 52: loadstone.control.v1.FragmentWord
-	(*RunFragmentRequest)(nil),         // 53: loadstone.control.v1.RunFragmentRequest
-	(*RunFragmentResponse)(nil),        // 54: loadstone.control.v1.RunFragmentResponse
-	(*StopFragmentRequest)(nil),        // 55: loadstone.control.v1.StopFragmentRequest
-	(*StopFragmentResponse)(nil),       // 56: loadstone.control.v1.StopFragmentResponse
-	(*ListFragmentsRequest)(nil),       // 57: loadstone.control.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),      // 58: loadstone.control.v1.ListFragmentsResponse
-	nil,                                // 59: loadstone.control.v1.RunState.TargetsEntry
-	nil,                                // 60: loadstone.control.v1.Snapshot.ByKindEntry
-	nil,                                // 61: loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	nil,                                // 62: loadstone.control.v1.Snapshot.TickByKindEntry
-	nil,                                // 63: loadstone.control.v1.Snapshot.KindLatencyEntry
-	(*timestamppb.Timestamp)(nil),      // 64: google.protobuf.Timestamp
+	(*Witness)(nil),                    // 19: loadstone.control.v1.Witness
+	(*RunAccepted)(nil),                // 20: loadstone.control.v1.RunAccepted
+	(*RunRejected)(nil),                // 21: loadstone.control.v1.RunRejected
+	(*Error)(nil),                      // 22: loadstone.control.v1.Error
+	(*FieldError)(nil),                 // 23: loadstone.control.v1.FieldError
+	(*Totals)(nil),                     // 24: loadstone.control.v1.Totals
+	(*Drops)(nil),                      // 25: loadstone.control.v1.Drops
+	(*ConnectionFigures)(nil),          // 26: loadstone.control.v1.ConnectionFigures
+	(*WorkerState)(nil),                // 27: loadstone.control.v1.WorkerState
+	(*Histogram)(nil),                  // 28: loadstone.control.v1.Histogram
+	(*KindCounts)(nil),                 // 29: loadstone.control.v1.KindCounts
+	(*LatencySplit)(nil),               // 30: loadstone.control.v1.LatencySplit
+	(*ExecutionError)(nil),             // 31: loadstone.control.v1.ExecutionError
+	(*Snapshot)(nil),                   // 32: loadstone.control.v1.Snapshot
+	(*Log)(nil),                        // 33: loadstone.control.v1.Log
+	(*WorkReady)(nil),                  // 34: loadstone.control.v1.WorkReady
+	(*Artifact)(nil),                   // 35: loadstone.control.v1.Artifact
+	(*AssignWork)(nil),                 // 36: loadstone.control.v1.AssignWork
+	(*CancelWork)(nil),                 // 37: loadstone.control.v1.CancelWork
+	(*WorkAccepted)(nil),               // 38: loadstone.control.v1.WorkAccepted
+	(*WorkRejected)(nil),               // 39: loadstone.control.v1.WorkRejected
+	(*WorkFailed)(nil),                 // 40: loadstone.control.v1.WorkFailed
+	(*SegmentWanted)(nil),              // 41: loadstone.control.v1.SegmentWanted
+	(*PutSegmentRequest)(nil),          // 42: loadstone.control.v1.PutSegmentRequest
+	(*PutSegmentResponse)(nil),         // 43: loadstone.control.v1.PutSegmentResponse
+	(*Pong)(nil),                       // 44: loadstone.control.v1.Pong
+	(*PluginWanted)(nil),               // 45: loadstone.control.v1.PluginWanted
+	(*PutPluginRequest)(nil),           // 46: loadstone.control.v1.PutPluginRequest
+	(*PutPluginResponse)(nil),          // 47: loadstone.control.v1.PutPluginResponse
+	(*RequestCertificateRequest)(nil),  // 48: loadstone.control.v1.RequestCertificateRequest
+	(*RequestCertificateResponse)(nil), // 49: loadstone.control.v1.RequestCertificateResponse
+	(*InstallCertificateRequest)(nil),  // 50: loadstone.control.v1.InstallCertificateRequest
+	(*InstallCertificateResponse)(nil), // 51: loadstone.control.v1.InstallCertificateResponse
+	(*FragmentKey)(nil),                // 52: loadstone.control.v1.FragmentKey
+	(*FragmentWord)(nil),               // 53: loadstone.control.v1.FragmentWord
+	(*RunFragmentRequest)(nil),         // 54: loadstone.control.v1.RunFragmentRequest
+	(*RunFragmentResponse)(nil),        // 55: loadstone.control.v1.RunFragmentResponse
+	(*StopFragmentRequest)(nil),        // 56: loadstone.control.v1.StopFragmentRequest
+	(*StopFragmentResponse)(nil),       // 57: loadstone.control.v1.StopFragmentResponse
+	(*ListFragmentsRequest)(nil),       // 58: loadstone.control.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),      // 59: loadstone.control.v1.ListFragmentsResponse
+	nil,                                // 60: loadstone.control.v1.RunState.TargetsEntry
+	nil,                                // 61: loadstone.control.v1.Snapshot.ByKindEntry
+	nil,                                // 62: loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	nil,                                // 63: loadstone.control.v1.Snapshot.TickByKindEntry
+	nil,                                // 64: loadstone.control.v1.Snapshot.KindLatencyEntry
+	(*timestamppb.Timestamp)(nil),      // 65: google.protobuf.Timestamp
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: loadstone.control.v1.ToNode.open:type_name -> loadstone.control.v1.Open
@@ -5677,100 +5802,101 @@ var file_control_proto_depIdxs = []int32{
 	13, // 5: loadstone.control.v1.ToNode.drain:type_name -> loadstone.control.v1.Drain
 	14, // 6: loadstone.control.v1.ToNode.ping:type_name -> loadstone.control.v1.Ping
 	10, // 7: loadstone.control.v1.ToNode.worker_ack:type_name -> loadstone.control.v1.WorkerAck
-	35, // 8: loadstone.control.v1.ToNode.assign_work:type_name -> loadstone.control.v1.AssignWork
-	36, // 9: loadstone.control.v1.ToNode.cancel_work:type_name -> loadstone.control.v1.CancelWork
+	36, // 8: loadstone.control.v1.ToNode.assign_work:type_name -> loadstone.control.v1.AssignWork
+	37, // 9: loadstone.control.v1.ToNode.cancel_work:type_name -> loadstone.control.v1.CancelWork
 	11, // 10: loadstone.control.v1.ToNode.status_ack:type_name -> loadstone.control.v1.StatusAck
 	15, // 11: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
 	17, // 12: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
-	19, // 13: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
-	20, // 14: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
-	26, // 15: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
-	31, // 16: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
-	32, // 17: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
-	33, // 18: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
-	43, // 19: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
-	44, // 20: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
-	37, // 21: loadstone.control.v1.FromNode.work_accepted:type_name -> loadstone.control.v1.WorkAccepted
-	38, // 22: loadstone.control.v1.FromNode.work_rejected:type_name -> loadstone.control.v1.WorkRejected
-	39, // 23: loadstone.control.v1.FromNode.work_failed:type_name -> loadstone.control.v1.WorkFailed
-	40, // 24: loadstone.control.v1.FromNode.segment_wanted:type_name -> loadstone.control.v1.SegmentWanted
+	20, // 13: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
+	21, // 14: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
+	27, // 15: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
+	32, // 16: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
+	33, // 17: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
+	34, // 18: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
+	44, // 19: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
+	45, // 20: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
+	38, // 21: loadstone.control.v1.FromNode.work_accepted:type_name -> loadstone.control.v1.WorkAccepted
+	39, // 22: loadstone.control.v1.FromNode.work_rejected:type_name -> loadstone.control.v1.WorkRejected
+	40, // 23: loadstone.control.v1.FromNode.work_failed:type_name -> loadstone.control.v1.WorkFailed
+	41, // 24: loadstone.control.v1.FromNode.segment_wanted:type_name -> loadstone.control.v1.SegmentWanted
 	4,  // 25: loadstone.control.v1.AssignRun.own:type_name -> loadstone.control.v1.OwnDatabase
-	59, // 26: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
+	60, // 26: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
 	8,  // 27: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
-	64, // 28: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
-	64, // 29: loadstone.control.v1.RunState.end_at:type_name -> google.protobuf.Timestamp
+	65, // 28: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
+	65, // 29: loadstone.control.v1.RunState.end_at:type_name -> google.protobuf.Timestamp
 	12, // 30: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
-	64, // 31: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
-	64, // 32: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
-	64, // 33: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
-	26, // 34: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
-	33, // 35: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
+	65, // 31: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	65, // 32: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	65, // 33: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	27, // 34: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
+	34, // 35: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
 	16, // 36: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
 	18, // 37: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	64, // 38: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
-	21, // 39: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
-	22, // 40: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
-	24, // 41: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
-	25, // 42: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	21, // 43: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
-	23, // 44: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	64, // 45: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	64, // 46: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
-	64, // 47: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
-	64, // 48: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
-	64, // 49: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
-	64, // 50: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	60, // 51: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	61, // 52: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	62, // 53: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	27, // 54: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	27, // 55: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	63, // 56: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	27, // 57: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	27, // 58: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	27, // 59: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	29, // 60: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	25, // 61: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	18, // 62: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	30, // 63: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	64, // 64: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	34, // 65: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	23, // 66: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	64, // 67: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	64, // 68: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	64, // 69: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	64, // 70: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	51, // 71: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
-	52, // 72: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
-	52, // 73: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
-	51, // 74: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
-	51, // 75: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
-	51, // 76: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
-	7,  // 77: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	28, // 78: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	28, // 79: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 80: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 81: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	45, // 82: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	41, // 83: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
-	53, // 84: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
-	55, // 85: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
-	57, // 86: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
-	47, // 87: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	49, // 88: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 89: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	46, // 90: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	42, // 91: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
-	54, // 92: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
-	56, // 93: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
-	58, // 94: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
-	48, // 95: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	50, // 96: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	89, // [89:97] is the sub-list for method output_type
-	81, // [81:89] is the sub-list for method input_type
-	81, // [81:81] is the sub-list for extension type_name
-	81, // [81:81] is the sub-list for extension extendee
-	0,  // [0:81] is the sub-list for field type_name
+	65, // 38: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	19, // 39: loadstone.control.v1.Resources.witness:type_name -> loadstone.control.v1.Witness
+	22, // 40: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
+	23, // 41: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
+	25, // 42: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
+	26, // 43: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	22, // 44: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
+	24, // 45: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
+	65, // 46: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	65, // 47: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
+	65, // 48: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
+	65, // 49: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
+	65, // 50: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
+	65, // 51: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	61, // 52: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	62, // 53: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	63, // 54: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	28, // 55: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	28, // 56: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	64, // 57: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	28, // 58: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	28, // 59: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	28, // 60: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	30, // 61: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	26, // 62: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	18, // 63: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	31, // 64: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	65, // 65: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	35, // 66: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	24, // 67: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	65, // 68: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	65, // 69: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	65, // 70: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	65, // 71: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	52, // 72: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	53, // 73: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
+	53, // 74: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
+	52, // 75: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	52, // 76: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
+	52, // 77: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
+	7,  // 78: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	29, // 79: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	29, // 80: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	28, // 81: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 82: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	46, // 83: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	42, // 84: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
+	54, // 85: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
+	56, // 86: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
+	58, // 87: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
+	48, // 88: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	50, // 89: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 90: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	47, // 91: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	43, // 92: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
+	55, // 93: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
+	57, // 94: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
+	59, // 95: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
+	49, // 96: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	51, // 97: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	90, // [90:98] is the sub-list for method output_type
+	82, // [82:90] is the sub-list for method input_type
+	82, // [82:82] is the sub-list for extension type_name
+	82, // [82:82] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5808,14 +5934,14 @@ func file_control_proto_init() {
 		(*FromNode_SegmentWanted)(nil),
 	}
 	file_control_proto_msgTypes[7].OneofWrappers = []any{}
-	file_control_proto_msgTypes[31].OneofWrappers = []any{}
+	file_control_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

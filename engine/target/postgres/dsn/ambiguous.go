@@ -107,8 +107,8 @@ func checkPairs(list []setting) error {
 	return nil
 }
 
-// plainHosts reports whether a list of hosts is one: names, addresses, and folders of sockets. A folder among others may
-// be what follows a comma in a password.
+// plainHosts reports whether a list of hosts is one: names, addresses, and folders of sockets. A folder among others
+// may be what follows a comma in a password.
 func plainHosts(list string) bool {
 	for host := range strings.SplitSeq(list, ",") {
 		if host == list && strings.HasPrefix(host, "/") {

@@ -458,7 +458,8 @@ func sameTLS(a, b *tls.Config) bool {
 	roots := a.RootCAs == nil && b.RootCAs == nil || a.RootCAs != nil && b.RootCAs != nil && a.RootCAs.Equal(b.RootCAs)
 	return roots && a.InsecureSkipVerify == b.InsecureSkipVerify && a.ServerName == b.ServerName &&
 		slices.Equal(a.NextProtos, b.NextProtos) &&
-		(a.VerifyPeerCertificate == nil) == (b.VerifyPeerCertificate == nil) && a.MinVersion == b.MinVersion && a.MaxVersion == b.MaxVersion &&
+		(a.VerifyPeerCertificate == nil) == (b.VerifyPeerCertificate == nil) &&
+		a.MinVersion == b.MinVersion && a.MaxVersion == b.MaxVersion &&
 		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
 			return slices.EqualFunc(x.Certificate, y.Certificate, slices.Equal)
 		})

@@ -53,8 +53,8 @@ func decryptKey(text, passphrase string) (plain string, err error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
 }
 
-// takeKeyFile reads an encrypted key of PKCS#8 and its certificate from their files, which pgx cannot; nil where there is
-// none such.
+// takeKeyFile reads an encrypted key of PKCS#8 and its certificate from their files, which pgx cannot; nil where there
+// is none such.
 func (r Reader) takeKeyFile(m map[string]string) (*certificates, error) {
 	if r.Strict || m["sslcertmode"] == "disable" || m["sslmode"] == "disable" {
 		return nil, nil

@@ -179,7 +179,7 @@ func checkOwn(ctx context.Context, c *pgconn.PgConn, all []engine.OwnDatabase) e
 		}
 	}
 	var said *pgconn.PgError
-	if errors.As(err, &said) {
+	if errors.As(err, &said) && !isAway(said) {
 		return &engine.Error{
 			Code:  engine.CodeTarget,
 			Cause: err,
@@ -193,6 +193,12 @@ func checkOwn(ctx context.Context, c *pgconn.PgConn, all []engine.OwnDatabase) e
 		}
 	}
 	return err
+}
+
+// isAway reports an error of a server, or of a pooler before it, that answers nothing now: its own words say why.
+func isAway(said *pgconn.PgError) bool {
+	return said.Severity == "FATAL" || said.Severity == "PANIC" || strings.HasPrefix(said.Code, "08") ||
+		strings.HasPrefix(said.Code, "53") || strings.HasPrefix(said.Code, "57P")
 }
 
 // shares reports whether a connection has landed in the Postgres of an own database, or may have: where one of the two

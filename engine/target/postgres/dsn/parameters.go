@@ -180,7 +180,8 @@ func checkValues(m map[string]string) error {
 		}) {
 			continue
 		}
-		return invalid(key, "is none of "+strings.Join(list, ", "), wordsFor(key, value, list))
+		return &engine.Error{Code: engine.CodeTarget, Hint: wordsFor(key, value, list),
+			Message: fmt.Sprintf("The connection string cannot be used: its %s is none of %s.", key, strings.Join(list, ", "))}
 	}
 	return nil
 }

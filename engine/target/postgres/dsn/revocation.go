@@ -17,19 +17,14 @@ import (
 // needs a list, which is of today.
 type revocations struct{ lists []*x509.RevocationList }
 
-const crlHint = "sslcrl holds the revocation lists of every authority between the server's certificate and sslrootcert, in " +
-	"PEM form; get the newest from who runs the authority."
+const crlHint = "sslcrl holds the revocation lists of every authority between the server's certificate and " +
+	"sslrootcert, in PEM form; get the newest from who runs the authority."
 
 // readRevocations reads sslcrl, which may be the text itself, and the files of sslcrldir. Of oneself there may be a file
 // in the home folder.
 func (r Reader) readRevocations(file, folder string) (*revocations, error) {
 	if file == "" && folder == "" {
-		home, err := os.UserHomeDir()
-		if err != nil || r.Strict {
-			return nil, nil
-		}
-		file = filepath.Join(home, ".postgresql", "root.crl")
-		if _, err := os.Stat(file); err != nil {
+		if file = r.homeList(); file == "" {
 			return nil, nil
 		}
 	}
@@ -65,6 +60,19 @@ func (r Reader) readRevocations(file, folder string) (*revocations, error) {
 		}
 	}
 	return v, nil
+}
+
+// homeList is the file of lists in one's own home folder, "" where there is none.
+func (r Reader) homeList() string {
+	home, err := os.UserHomeDir()
+	if err != nil || r.Strict {
+		return ""
+	}
+	file := filepath.Join(home, ".postgresql", "root.crl")
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
 }
 
 func (v *revocations) add(key string, text []byte) error {

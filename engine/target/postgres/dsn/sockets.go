@@ -103,10 +103,19 @@ type Config struct {
 	balanced bool
 }
 
+// Addresses are the hosts, with their ports, in the order in which they are written.
+func (c Config) Addresses() (all []string) {
+	for _, g := range hosts(c.ConnConfig) {
+		_, address := pgconn.NetworkAddress(g[0].Host, g[0].Port)
+		all = append(all, address)
+	}
+	return all
+}
+
 // Next returns the configuration for one connect: a copy, whose hosts are in random order where that is asked for
 // (load_balance_hosts).
 func (c Config) Next() *pgx.ConnConfig {
-	next := c.ConnConfig.Copy()
+	next := c.Copy()
 	if c.balanced {
 		groups := hosts(next)
 		rand.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })

@@ -329,3 +329,47 @@ INSERT INTO uuid_default (v) SELECT '{}' FROM generate_series(1, 300);
 --= long_text
 CREATE TABLE long_text (id serial PRIMARY KEY, body text NOT NULL CHECK (length(body) > 70000), kind text NOT NULL);
 INSERT INTO long_text (body, kind) SELECT repeat('x', 70001), 'k' FROM generate_series(1, 20);
+
+--= pointed_at DELETE=points_at UPDATE=update_columns
+CREATE TABLE pointed_at (id serial PRIMARY KEY, email text NOT NULL UNIQUE);
+CREATE TABLE points_at (id serial PRIMARY KEY, email text REFERENCES pointed_at (email), v text);
+INSERT INTO pointed_at (email) SELECT g || '@x.org' FROM generate_series(1, 300) g;
+INSERT INTO points_at (email) SELECT g || '@x.org' FROM generate_series(1, 300) g;
+
+--= case_insensitive
+CREATE SCHEMA extensions;
+CREATE EXTENSION citext SCHEMA extensions;
+CREATE TABLE case_insensitive (id serial PRIMARY KEY, email extensions.citext NOT NULL UNIQUE, v extensions.citext);
+INSERT INTO case_insensitive (email) SELECT g || '@X.org' FROM generate_series(1, 300) g;
+
+--= conditional
+CREATE TABLE conditional (id serial PRIMARY KEY, status text NOT NULL DEFAULT 'new', shipped_at timestamptz,
+  CHECK ((status = 'shipped') = (shipped_at IS NOT NULL)));
+INSERT INTO conditional (status, shipped_at) SELECT CASE g % 2 WHEN 0 THEN 'shipped' ELSE 'new' END,
+  CASE g % 2 WHEN 0 THEN now() END FROM generate_series(1, 300) g;
+
+--= soft_deleted
+CREATE TABLE soft_deleted (id serial PRIMARY KEY, email text NOT NULL, deleted_at timestamptz);
+CREATE UNIQUE INDEX one_living ON soft_deleted (email) WHERE deleted_at IS NULL;
+INSERT INTO soft_deleted (email) SELECT g || '@x.org' FROM generate_series(1, 300) g;
+
+--= user_day
+CREATE TABLE user_day (id serial PRIMARY KEY, par_id int NOT NULL REFERENCES par, seen timestamptz NOT NULL DEFAULT now(),
+  hits int NOT NULL DEFAULT 0, UNIQUE (par_id, seen));
+INSERT INTO user_day (par_id, seen) SELECT 1 + g % 10, now() + g * interval '1 s' FROM generate_series(1, 300) g;
+
+--= nulls_not_distinct INSERT=par_id
+CREATE TABLE nulls_not_distinct (id serial PRIMARY KEY, par_id int REFERENCES par, v text);
+CREATE UNIQUE INDEX one_null ON nulls_not_distinct (par_id) NULLS NOT DISTINCT;
+INSERT INTO nulls_not_distinct (par_id) SELECT nullif(g, 10) FROM generate_series(1, 10) g;
+
+--= slugged
+CREATE TABLE slugged (id serial PRIMARY KEY, title text NOT NULL, slug text NOT NULL UNIQUE);
+INSERT INTO slugged (title, slug) SELECT 't' || g, 's' || g FROM generate_series(1, 300) g;
+CREATE FUNCTION slug() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF NEW.slug IS NULL THEN NEW.slug := lower(NEW.title) || '-' || NEW.id; END IF; RETURN NEW; END $$;
+CREATE TRIGGER slug BEFORE INSERT ON slugged FOR EACH ROW EXECUTE FUNCTION slug();
+
+--= "Mixed Case"
+CREATE TABLE "Mixed Case" ("Id" int PRIMARY KEY, "Order" text NOT NULL CHECK ("Order" IN ('a', 'b')), "Par Id" int REFERENCES par);
+INSERT INTO "Mixed Case" SELECT g, 'a', 1 + g % 10 FROM generate_series(1, 300) g;
