@@ -71,12 +71,15 @@ type Omission struct {
 	P999Ms           float64 `json:"p999_ms"`
 }
 
-// KindFigures are the exact figures of one operation kind.
+// KindFigures are the exact figures of one operation kind. One of which operations were carried over alone has a rate,
+// a count of 0 and no latency.
 type KindFigures struct {
-	Count  int64   `json:"count"`
-	Errors int64   `json:"errors"`
-	QPS    float64 `json:"qps"`
-	Rows   int64   `json:"rows"`
+	// CarriedOver were due in the warm-up and ended in the measurement: they are in QPS alone.
+	CarriedOver int64   `json:"carried_over,omitempty"`
+	Count       int64   `json:"count"`
+	Errors      int64   `json:"errors"`
+	QPS         float64 `json:"qps"`
+	Rows        int64   `json:"rows"`
 	// NoRows succeeded and found or changed no row.
 	NoRows int64 `json:"no_rows"`
 	// FinishedLate of Count ended after the measurement; they are in no rate.
@@ -87,6 +90,8 @@ type KindFigures struct {
 // StatementFigures are the figures of one statement, alone or inside transactions, or of the transactions of one name
 // (Kind TRANSACTION). Statements of a try that was repeated count too.
 type StatementFigures struct {
+	// CarriedOver were due in the warm-up and ended in the measurement: they are in QPS alone.
+	CarriedOver   int64  `json:"carried_over,omitempty"`
 	StatementID   string `json:"statement_id"`
 	Kind          Kind   `json:"kind"`
 	InTransaction bool   `json:"in_transaction"`
@@ -98,9 +103,10 @@ type StatementFigures struct {
 	FinishedLate int64 `json:"finished_late,omitempty"`
 	Rows         int64 `json:"rows"`
 	// NoRows succeeded and found or changed no row.
-	NoRows    int64              `json:"no_rows"`
-	QPS       float64            `json:"qps"`
-	LatencyMs StatementLatencyMs `json:"latency_ms"`
+	NoRows int64   `json:"no_rows"`
+	QPS    float64 `json:"qps"`
+	// LatencyMs is null where operations were carried over alone.
+	LatencyMs *StatementLatencyMs `json:"latency_ms"`
 }
 
 // StatementLatencyMs are exact latencies in milliseconds.

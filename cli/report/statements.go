@@ -31,12 +31,19 @@ func printStatements(p func(string, ...any), s *engine.Summary) {
 	slices.SortStableFunc(listed, func(a, b engine.StatementFigures) int { return int(b.Count - a.Count) })
 	p("statement\toperations\top/s\tP50\tP95\tP99\terrors")
 	for _, f := range listed[:min(len(listed), maxStatements)] {
-		p("%s\t%s\t%s\t%s\t%s\t%s\t%s", terminal.Shorten(terminal.OneLine(f.StatementID), 40), terminal.Count(f.Count),
-			hasRate(s, f.QPS), terminal.Millis(f.LatencyMs.P50), terminal.Millis(f.LatencyMs.P95),
-			terminal.Millis(f.LatencyMs.P99), terminal.Count(f.Errors))
+		p("%s\t%s\t%s\t%s\t%s", terminal.Shorten(terminal.OneLine(f.StatementID), 40), terminal.Count(f.Count),
+			hasRate(s, f.QPS), percentiles(f.LatencyMs), terminal.Count(f.Errors))
 	}
 	if more := len(listed) - maxStatements; more > 0 {
 		p("and %d more; loadstone report has all", more)
 	}
 	p("")
+}
+
+// percentiles are three cells, dashes where no operation has a latency.
+func percentiles(l *engine.StatementLatencyMs) string {
+	if l == nil {
+		return "-\t-\t-"
+	}
+	return terminal.Millis(l.P50) + "\t" + terminal.Millis(l.P95) + "\t" + terminal.Millis(l.P99)
 }

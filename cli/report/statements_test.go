@@ -30,7 +30,7 @@ func printed(t *testing.T, s *engine.Summary, first ...string) (lines []string) 
 // transactions are not operations.
 func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 	s := summary()
-	ms := engine.StatementLatencyMs{P50: 1, P95: 2, P99: 3}
+	ms := &engine.StatementLatencyMs{P50: 1, P95: 2, P99: 3}
 	s.ByStatement = []engine.StatementFigures{
 		{StatementID: "payment", Kind: engine.KindTransaction, Count: 430, QPS: 43, LatencyMs: ms},
 		{StatementID: "new_order", Kind: engine.KindTransaction, Count: 450, Errors: 2, QPS: 45, LatencyMs: ms},
@@ -42,7 +42,15 @@ func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 	if got := printed(t, s, "statement", "new_order", "payment", "stock", "insert", "and"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	s.ByStatement = s.ByStatement[1:]
+	// What was carried over alone has a rate and nothing else.
+	s.ByKind[engine.KindDelete] = &engine.KindFigures{CarriedOver: 5, QPS: 0.5}
+	s.ByStatement = append(s.ByStatement, engine.StatementFigures{StatementID: "cancel", Kind: engine.KindTransaction,
+		CarriedOver: 9, QPS: 0.9})
+	want = []string{"DELETE 0 0.5 - - - 0", "cancel 0 0.9 - - - 0"}
+	if got := printed(t, s, "DELETE", "cancel"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.ByStatement = s.ByStatement[1 : len(s.ByStatement)-1]
 	if got := printed(t, s, "statement", "new_order"); len(got) > 0 {
 		t.Errorf("one statement of each kind: %q", got)
 	}

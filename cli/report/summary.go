@@ -97,11 +97,14 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 	p("kind\toperations\top/s\tP50\tP95\tP99\terrors")
 	for _, kind := range engine.Kinds() {
 		k := s.ByKind[kind]
-		if k == nil || k.Count == 0 || k.LatencyMs == nil {
+		if k == nil || k.Count == 0 && k.CarriedOver == 0 {
 			continue
 		}
-		p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, terminal.Count(k.Count), hasRate(s, k.QPS), terminal.Millis(k.LatencyMs.P50),
-			terminal.Millis(k.LatencyMs.P95), terminal.Millis(k.LatencyMs.P99), terminal.Count(k.Errors))
+		var l *engine.StatementLatencyMs
+		if k.LatencyMs != nil {
+			l = &engine.StatementLatencyMs{P50: k.LatencyMs.P50, P95: k.LatencyMs.P95, P99: k.LatencyMs.P99}
+		}
+		p("%s\t%s\t%s\t%s\t%s", kind, terminal.Count(k.Count), hasRate(s, k.QPS), percentiles(l), terminal.Count(k.Errors))
 	}
 	p("")
 	printStatements(p, s)

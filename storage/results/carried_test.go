@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		from, to := testBase+2e9, testBase+2e9+seconds*1e9
 		var recs []engine.Execution
 		var ended, carried, late int64
-		byKind, hasKind := map[engine.Kind]int64{}, map[engine.Kind]bool{}
+		byKind, carriedOf := map[engine.Kind]int64{}, map[engine.Kind]int64{}
 		var perSecond [seconds]engine.MeasuredSecond
 		for i := range rapid.IntRange(1, 60).Draw(rt, "executions") {
 			due := testBase + rapid.Int64Range(0, 6000).Draw(rt, "due")*1e6
@@ -43,7 +44,6 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 				continue
 			}
 			recs = append(recs, r)
-			hasKind[r.Kind] = hasKind[r.Kind] || !r.Warmup
 			switch end := due + r.Elapsed; {
 			case end > to:
 				if !r.Warmup {
@@ -56,6 +56,7 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 				switch {
 				case r.Warmup:
 					carried++
+					carriedOf[r.Kind]++
 					s.CarriedOver++
 				case !r.Success:
 					s.Errors++
@@ -79,8 +80,15 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 				carried, late)
 		}
 		for k, n := range byKind {
-			if hasKind[k] && fig.ByKind[k].QPS != float64(n)/seconds {
-				rt.Fatalf("%s: %v/s, %d ended", k, fig.ByKind[k].QPS, n)
+			f := fig.ByKind[k]
+			if f == nil || f.QPS != float64(n)/seconds || f.CarriedOver != carriedOf[k] ||
+				(f.Count > 0) != (f.LatencyMs != nil) {
+				rt.Fatalf("%s: %+v, %d ended", k, f, n)
+			}
+			i := slices.IndexFunc(fig.ByStatement, func(f engine.StatementFigures) bool { return f.Kind == k })
+			if i < 0 || fig.ByStatement[i].QPS != f.QPS || fig.ByStatement[i].CarriedOver != f.CarriedOver ||
+				fig.ByStatement[i].Count != f.Count || (f.Count > 0) != (fig.ByStatement[i].LatencyMs != nil) {
+				rt.Fatalf("%s: %+v, %d ended", k, fig.ByStatement, n)
 			}
 		}
 		in, err := f.SecondsIn(context.Background(), "run", w)

@@ -431,8 +431,8 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	for i := range total.kinds {
 		sum, kind := &total.kinds[i], engine.Kind(i)
 		fig.CarriedOver += sum.carried
-		if len(sum.pieces) == 0 {
-			continue // what was carried over alone has a rate, and no figures of its own
+		if len(sum.pieces) == 0 && sum.carried == 0 {
+			continue
 		}
 		sum.order()
 		n := sum.count()
@@ -453,6 +453,8 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 			Rows:      sum.rows,
 			NoRows:    sum.empty,
 			LatencyMs: sum.latency(),
+
+			CarriedOver: sum.carried,
 		}
 		if !s.window.partial {
 			fig.ByKind[kind].FinishedLate = n - sum.rated
@@ -466,7 +468,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 		fig.FinishedLate = fig.Operations - rated
 	}
 	fig.ByStatement = statementFigures(total.statements, rate, s.window.partial)
-	if t := fig.ByKind[engine.KindTransaction]; t != nil {
+	if t := fig.ByKind[engine.KindTransaction]; t != nil && t.Count > 0 {
 		fig.Transactions = &engine.TransactionFigures{Count: t.Count, RolledBack: total.rolledBack, Failed: t.Errors,
 			Committed: t.Count - t.Errors - total.rolledBack}
 	}

@@ -127,15 +127,15 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 	list := make([]engine.StatementFigures, 0, len(keys))
 	for _, key := range keys {
 		s := of[key]
-		if s.count == 0 {
-			continue // carried over alone
+		if s.count == 0 && s.carried == 0 {
+			continue
 		}
 		s.latency.order()
-		l := s.latency.latency()
 		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count,
-			Errors: s.errors, Rows: s.rows, NoRows: s.empty,
-			QPS:       rate(s.rated + s.carried),
-			LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
+			Errors: s.errors, Rows: s.rows, NoRows: s.empty, CarriedOver: s.carried, QPS: rate(s.rated + s.carried)}
+		if l := s.latency.latency(); l != nil {
+			f.LatencyMs = &engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}
+		}
 		if !key.inside {
 			f.Retries = s.tries
 		}

@@ -259,7 +259,7 @@ func (t Threshold) figure(f *engine.Figures) (float64, bool) {
 	latency, count, errors, qps := f.LatencyMs, f.Operations, f.Errors.Count, f.QPS
 	if t.Kind != nil {
 		k := f.ByKind[*t.Kind]
-		if k == nil || k.Count == 0 {
+		if k == nil || k.Count == 0 && (t.Metric != "qps" || k.CarriedOver == 0) {
 			return 0, false
 		}
 		latency, count, errors, qps = k.LatencyMs, k.Count, k.Errors, k.QPS

@@ -97,8 +97,9 @@ type binTotals struct {
 
 // statementSeconds are those of the parts of a run.
 type statementSeconds struct {
-	parts map[PartKey][]binTotals
-	total map[PartKey]int64
+	parts   map[PartKey][]binTotals
+	total   map[PartKey]int64
+	carried map[PartKey]*carriedOver
 }
 
 func (s *statementSeconds) add(p PartKey, at, n int, row *segment.Row, counts []int64) {
@@ -193,7 +194,7 @@ func (s *statementSeconds) measured(p PartKey, b *bins) Run {
 			continue
 		}
 		of := &s.parts[p][i]
-		m := Second{Operations: of.operations, Errors: of.errors, Seconds: b.length[i]}
+		m := Second{Operations: of.operations, Errors: of.errors, CarriedOver: s.carriedIn(p, i), Seconds: b.length[i]}
 		if of.operations > 0 {
 			data := of.latency.Data()
 			m.Latency = &data

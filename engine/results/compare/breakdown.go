@@ -144,7 +144,9 @@ func (r *BreakdownReader) read(ctx context.Context, d engine.RunDetail, relation
 		return nil, nil, fmt.Errorf("opening the series of run %s: %w", d.RunID, err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	of := &statementSeconds{parts: map[PartKey][]binTotals{}, total: map[PartKey]int64{}}
+	of := &statementSeconds{parts: map[PartKey][]binTotals{}, total: map[PartKey]int64{},
+		carried: map[PartKey]*carriedOver{}}
+	edges := edgesOf(&d, b)
 	var counts []int64
 	var buckets []segment.Bucket
 	err = file.Read(segment.Query{Relations: []string{relation}}, func(row *segment.Row) error {
@@ -152,25 +154,30 @@ func (r *BreakdownReader) read(ctx context.Context, d engine.RunDetail, relation
 			return err
 		}
 		at, ok := b.index(int(row.Second))
-		if !ok || row.Warmup && !warmup {
+		if !ok {
 			return nil
 		}
-		var err error
-		if buckets, err = row.Buckets(buckets); err != nil {
-			return err
-		}
-		counts = dense(counts, buckets)
 		kind, err := engine.ParseKind(row.Kind)
 		if err != nil {
 			return err
 		}
-		of.add(PartKey{kind, row.StatementID, row.InTransaction}, at, len(b.length), row, counts)
+		part := PartKey{kind, row.StatementID, row.InTransaction}
+		if row.Warmup && !warmup {
+			of.carry(part, int(row.Second), at, b, edges, row.Operations)
+			return nil
+		}
+		if buckets, err = row.Buckets(buckets); err != nil {
+			return err
+		}
+		counts = dense(counts, buckets)
+		of.add(part, at, len(b.length), row, counts)
 		return nil
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the series of run %s: %w", d.RunID, err)
 	}
 	of.cutLast(b, d.Summary)
+	of.settleCarried(d.Summary, b, edges)
 	return of, b, nil
 }
 

@@ -169,7 +169,10 @@ func applyFigures(f *engine.Figures, s *engine.Summary, p PartKey) {
 	})
 	if i >= 0 {
 		x := s.ByStatement[i]
-		put(x.Count, x.Errors, x.QPS, &engine.LatencyMs{Avg: x.LatencyMs.Avg, P50: x.LatencyMs.P50, P95: x.LatencyMs.P95,
-			P99: x.LatencyMs.P99, Max: x.LatencyMs.Max})
+		var l *engine.LatencyMs
+		if y := x.LatencyMs; y != nil {
+			l = &engine.LatencyMs{Avg: y.Avg, P50: y.P50, P95: y.P95, P99: y.P99, Max: y.Max}
+		}
+		put(x.Count, x.Errors, x.QPS, l)
 	}
 }

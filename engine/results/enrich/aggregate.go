@@ -155,8 +155,7 @@ func (j *AggregateJob) row(values []any, at []int) (out engine.AggregateStatemen
 			out.StatementID, out.Kind = s.ID, &kind
 			for f := range j.Client {
 				if c := &j.Client[f]; c.StatementID == s.ID && c.Kind == s.Kind {
-					latency := c.LatencyMs
-					out.Client = &latency
+					out.Client = c.LatencyMs
 				}
 			}
 			break

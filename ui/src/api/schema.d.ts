@@ -7493,6 +7493,8 @@ export interface components {
         };
         KindFigures: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             count: number;
             /** Format: int64 */
             errors: number;
@@ -9689,6 +9691,8 @@ export interface components {
         };
         StatementFigures: {
             /** Format: int64 */
+            carried_over?: number;
+            /** Format: int64 */
             count: number;
             /** Format: int64 */
             errors: number;
@@ -9697,7 +9701,7 @@ export interface components {
             in_transaction: boolean;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
-            latency_ms: components["schemas"]["StatementLatencyMs"];
+            latency_ms: components["schemas"]["StatementLatencyMs"] | null;
             /** Format: int64 */
             no_rows: number;
             /** Format: double */

@@ -65,7 +65,7 @@ export function ByStatement({ s }: { s: Summary }) {
               <td className="num">{f.in_transaction ? '' : plain(count(f.retries))}</td>
               {(['avg', 'p50', 'p95', 'p99', 'max'] as const).map((k) => (
                 <td key={k} className="num">
-                  <Num q={latency(f.latency_ms[k])} />
+                  <Num q={latency(f.latency_ms?.[k])} />
                 </td>
               ))}
             </tr>
