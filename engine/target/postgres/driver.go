@@ -266,7 +266,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		return target.ServerInfo{}, d.explain(err)
 	}
 	info := target.ServerInfo{Local: local(c.Conn())}
-	if len(rs.Rows) == 1 {
+	if len(rs.Rows) == 1 && shaped(rs, 6) == nil { // else what answers is no Postgres, and nothing is known of it
 		row := rs.Rows[0]
 		info.Version, _ = row[0].(string)
 		info.Database, _ = row[1].(string)

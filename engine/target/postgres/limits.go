@@ -112,7 +112,8 @@ func (d *database) foreign(ctx context.Context, c *pgconn.PgConn, err error) *en
 		return nil
 	}
 	version := c.ParameterStatus("server_version")
-	if rs, wrong := c.Exec(ctx, "SELECT version()").ReadAll(); wrong == nil && len(rs) == 1 && len(rs[0].Rows) == 1 {
+	if rs, wrong := c.Exec(ctx, "SELECT version()").ReadAll(); wrong == nil && len(rs) == 1 && len(rs[0].Rows) == 1 &&
+		len(rs[0].Rows[0]) == 1 {
 		version = string(rs[0].Rows[0][0])
 	}
 	what := "It does not tell its version."

@@ -56,7 +56,7 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 			return false, d.explain(err)
 		}
 		known = poolerNone
-		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 2 {
+		if len(rs.Rows) == 1 && shaped(rs, 2) == nil {
 			version, _ := rs.Rows[0][1].(string)
 			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, version, c) {
 				known = poolerThere
