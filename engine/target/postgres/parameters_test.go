@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -305,6 +306,27 @@ func TestAnAddressIsJudgedLikeAHost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConnectingBriefly: connect_timeout ends with the log-in, and what follows has its own time.
+func TestConnectingBriefly(t *testing.T) {
+	t.Parallel()
+	through := proxy(t, func(n int, p []byte) []byte {
+		if n > 2 {
+			time.Sleep(110 * time.Millisecond)
+		}
+		return p
+	})
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(through + "&connect_timeout=1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	c, err := db.Connect(t.Context(), statements(slices.Repeat([]string{"SELECT 1"}, 12)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
 }
 
 // TestAConnectIsGivenUpWhenItsTimeIsOver: each host has its own.

@@ -50,10 +50,10 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 			if errors.As(err, &server) && !wire.Fatal(server) {
 				return d.cfg.Prepared != nil, nil
 			}
-			if silent := d.unanswered(err); silent != nil {
+			if silent := d.unanswered(err, d.answer); silent != nil {
 				return false, silent
 			}
-			return false, d.explain(err)
+			return false, d.explain(err, d.answer)
 		}
 		known = poolerNone
 		if len(rs.Rows) == 1 && shaped(rs, 2) == nil {
