@@ -254,6 +254,11 @@ func (d *database) Close() error {
 	return nil
 }
 
+// CheckLimit implements target.CheckLimiter: each host has its time, and the one that answers some for the questions.
+func (d *database) CheckLimit() time.Duration {
+	return d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(d.conn.ConnConfig)) + d.answer
+}
+
 // Check connects once, asks who is there, and times the second round trip.
 func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	c, err := d.dial(ctx)

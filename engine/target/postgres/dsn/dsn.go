@@ -245,6 +245,9 @@ func (r Reader) Read(dsn string) (Config, error) {
 	if err != nil {
 		return Config{}, explainDSN(err)
 	}
+	if err := r.checkTimeout(m, config.ConnectTimeout); err != nil {
+		return Config{}, err
+	}
 	certificates.apply(config)
 	more, err := r.takeExtras(config.RuntimeParams)
 	if err != nil {

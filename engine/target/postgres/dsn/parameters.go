@@ -186,6 +186,27 @@ func checkValues(m map[string]string) error {
 	return nil
 }
 
+// maxConnectTimeout is in seconds. pgx multiplies what is given without a bound, and more than 292 years are less than none.
+const maxConnectTimeout = 3600
+
+// checkTimeout refuses a connect_timeout that is too long, as it is written and as pgx has read it.
+func (r Reader) checkTimeout(m map[string]string, read time.Duration) error {
+	text := m["connect_timeout"]
+	if text == "" && !r.Strict {
+		text = os.Getenv("PGCONNECT_TIMEOUT")
+	}
+	n, _ := strconv.ParseInt(text, 10, 64)
+	if n <= maxConnectTimeout && read >= 0 && read <= maxConnectTimeout*time.Second {
+		return nil
+	}
+	return invalid(
+		"connect_timeout",
+		fmt.Sprintf("is above %d seconds", maxConnectTimeout),
+		"Write seconds for each host, "+
+			"such as 10; 0 is the default.",
+	)
+}
+
 // complete adds to the parameters what they imply, and reports whether it has.
 func (r Reader) complete(m map[string]string) (changed bool) {
 	if _, service := m["service"]; m["hostaddr"] == "" && !r.Strict && !service {
