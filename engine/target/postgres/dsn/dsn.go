@@ -131,6 +131,7 @@ func (r Reader) ambiguous(url bool, m map[string]string) bool {
 	for _, key := range fileKeys {
 		delete(plain, key)
 	}
+	Reader{Strict: true}.complete(plain) // or the addresses of hostaddr are missing, of which each has a port
 	_, err := r.parseAlone(plain)
 	return err != nil
 }
