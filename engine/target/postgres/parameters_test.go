@@ -232,6 +232,10 @@ func TestParametersOfTheSession(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.more, got, err)
 		}
 	}
+	t.Setenv("PGCLIENTENCODING", "LATIN1")
+	if got, err := answer(t, postgres.NewDriver(), plain, "SHOW client_encoding"); err != nil || got != "UTF8" {
+		t.Errorf("PGCLIENTENCODING: %q, %v", got, err)
+	}
 	t.Setenv("PGGSSENCMODE", "require")
 	if _, err := answer(t, postgres.NewDriver(), plain, name); err == nil || !strings.Contains(err.Error(), "gssencmode") {
 		t.Errorf("PGGSSENCMODE: %v", err)

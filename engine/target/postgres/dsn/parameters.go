@@ -122,11 +122,12 @@ var missing = map[string]struct {
 
 const oauthHint = "Use a password or a certificate: signing in by OAuth is not built in."
 
-// environment are variables that psql takes, and pgx does not.
+// environment are variables that psql takes, and pgx does not. PGCLIENTENCODING is none of them: it is for what is shown
+// to a person, and values travel as UTF-8.
 var environment = map[string]string{"hostaddr": "PGHOSTADDR", "requirepeer": "PGREQUIREPEER",
 	"sslcrl": "PGSSLCRL", "sslcrldir": "PGSSLCRLDIR", "sslcompression": "PGSSLCOMPRESSION", "gssencmode": "PGGSSENCMODE",
 	"ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION", "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
-	"load_balance_hosts": "PGLOADBALANCEHOSTS", "client_encoding": "PGCLIENTENCODING", "gssdelegation": "PGGSSDELEGATION",
+	"load_balance_hosts": "PGLOADBALANCEHOSTS", "gssdelegation": "PGGSSDELEGATION",
 	"gsslib": "PGGSSLIB"}
 
 // own are the parameters that pgx would send to the server as settings of the session, and that are none.
@@ -251,9 +252,6 @@ func (r Reader) takeExtras(params map[string]string) (*extras, error) {
 			if value := os.Getenv(variable); value != "" && m[key] == "" && key != "hostaddr" {
 				m[key] = value
 			}
-		}
-		if m["client_encoding"] != "" && params["client_encoding"] == "" {
-			params["client_encoding"] = m["client_encoding"]
 		}
 	}
 	if err := checkValues(m); err != nil {
