@@ -86,6 +86,13 @@ func TestParametersOfTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	file("lists/a.crl", revoked)
+	file("lists/README", "Lists of revoked certificates.\n")
+	file("lists/authority.pem", secure.Authority.PEM)
+	other := filepath.Join(dir, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file("other/README", "Nothing yet.\n")
 	plain := map[string]string{
 		"sslmode":     "verify-full",
 		"sslrootcert": secure.Authority.PEM,
@@ -125,6 +132,8 @@ func TestParametersOfTLS(t *testing.T) {
 		{"no list", map[string]string{"sslcrl": cert}, false, encrypted, "!sslcrl of the connection holds no revocation list"},
 		{"a file of lists", map[string]string{"sslcrl": file("b.crl", revoked)}, true, encrypted, "!has been revoked"},
 		{"a folder of lists", map[string]string{"sslcrldir": folder}, true, encrypted, "!has been revoked"},
+		{"a folder without a list", map[string]string{"sslcrldir": other}, true, encrypted,
+			"!sslcrldir of the connection holds no revocation list"},
 		{"a file that is not there", map[string]string{"sslcrl": "/nowhere"}, true, encrypted, "!a file that cannot be read"},
 		{"an encrypted key", map[string]string{"sslkey": locked, "sslpassword": "open"}, false, encrypted, "true"},
 		{"an encrypted key of the older form", map[string]string{"sslkey": older, "sslpassword": "open"}, false, encrypted, "true"},

@@ -235,6 +235,7 @@ type extras struct {
 	peer           string // requirepeer
 	oldest, newest uint16 // versions of TLS, 0 for any
 	revoked        *revocations
+	home           string // a file of lists that nobody has named
 	balanced       bool
 }
 
@@ -284,8 +285,11 @@ func (r Reader) takeExtras(params map[string]string) (*extras, error) {
 	if x.socket, err = readSocketOptions(m); err != nil {
 		return nil, err
 	}
-	if x.revoked, err = r.readRevocations(m["sslcrl"], m["sslcrldir"]); err != nil {
+	if x.revoked, err = readRevocations(m["sslcrl"], m["sslcrldir"]); err != nil {
 		return nil, err
+	}
+	if x.revoked == nil {
+		x.home = r.homeList()
 	}
 	return x, nil
 }
@@ -350,6 +354,9 @@ func (x *extras) apply(c *pgx.ConnConfig) error {
 	if err := x.setAddresses(c); err != nil {
 		return err
 	}
+	if err := x.readHome(c); err != nil {
+		return err
+	}
 	for _, f := range attempts(c) {
 		t := f.TLSConfig
 		if t == nil {
@@ -359,7 +366,7 @@ func (x *extras) apply(c *pgx.ConnConfig) error {
 			t.MinVersion = x.oldest
 		}
 		t.MaxVersion = x.newest
-		if verified := t.VerifyPeerCertificate != nil || !t.InsecureSkipVerify; verified && x.revoked != nil {
+		if verifies(t) && x.revoked != nil {
 			t.VerifyConnection = func(s tls.ConnectionState) error { return x.revoked.check(t.RootCAs, s) }
 		}
 	}
