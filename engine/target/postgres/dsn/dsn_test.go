@@ -380,6 +380,46 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 	}
 }
 
+// TestAKeyThatIsNotAskedFor: an encrypted key in the home folder is nothing to a connection that has another, or none.
+func TestAKeyThatIsNotAskedFor(t *testing.T) {
+	cleanEnvironment(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.Mkdir(filepath.Join(home, ".postgresql"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	services := filepath.Join(home, "services")
+	for path, text := range map[string]string{
+		filepath.Join(home, ".postgresql", "postgresql.crt"): "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
+		filepath.Join(home, ".postgresql", "postgresql.key"): "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED " +
+			"PRIVATE KEY-----\n",
+		services: "[s]\nhost=db\nsslmode=disable\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const dsn = "user=u dbname=d"
+	if _, err := (Reader{}).Config(dsn + " host=db"); err == nil || !strings.Contains(err.Error(), "it is encrypted") {
+		t.Errorf("the key is not read: %v", err)
+	}
+	for name, set := range map[string]map[string]string{
+		"PGSSLMODE": {"PGSSLMODE": "disable", "PGHOST": "db"}, "PGSERVICE": {"PGSERVICE": "s", "PGSERVICEFILE": services},
+	} {
+		for key, value := range set {
+			t.Setenv(key, value)
+		}
+		if c, err := (Reader{}).Config(dsn); err != nil || c.Host != "db" || c.TLSConfig != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for key := range set {
+			if err := os.Unsetenv(key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestCertificatesArePasted(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
