@@ -232,8 +232,8 @@ func (p *Policy) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return p.DialNamed(ctx, network, address, host)
 }
 
-// DialNamed is Dial for an address that a name was resolved to before. It takes as long as its context lets it, which has
-// the caller's own limit; without one, as long as Dial.
+// DialNamed is Dial for an address that a name was resolved to before. It takes as long as its context lets it, and
+// where that sets no limit, as long as Dial.
 func (p *Policy) DialNamed(ctx context.Context, network, address, name string) (net.Conn, error) {
 	d := dialer(ctx)
 	switch {

@@ -103,8 +103,8 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 type database struct {
 	cfg  target.Config
 	conn dsn.Config
-	// answer bounds what is asked of a connection that has been opened, before it is used: its session statements together,
-	// the preparation of all statements, a look whether it is there.
+	// answer bounds what is asked of an open connection before it is used: its session statements together, the
+	// preparation of all statements, a look whether it is there.
 	answer time.Duration
 	// reader is the role that Read takes on, "" for the user's own.
 	reader   string

@@ -115,7 +115,8 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 	return rs, decodeErr
 }
 
-// errShape is of an answer with other columns than the question has: no Postgres gives one, but a target need not be one.
+// errShape is of an answer with other columns than the question has: no Postgres gives one, but a target need not be
+// one.
 var errShape = errors.New("the server answered with other columns than were asked for, as no Postgres does")
 
 // shaped refuses an answer of which a row has other columns than were asked for.

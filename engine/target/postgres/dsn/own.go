@@ -106,7 +106,8 @@ func locate(ctx context.Context, c *pgconn.PgConn, all bool) (at []place, err er
 // errShape is of an answer with other columns than were asked for.
 var errShape = errors.New("the server answered with other columns than were asked for, as no Postgres does")
 
-// ask executes one statement as text, so that also a pooler that shares sessions answers. Every row has so many columns.
+// ask executes one statement as text, so that also a pooler that shares sessions answers; every row has so many
+// columns.
 func ask(ctx context.Context, c *pgconn.PgConn, sql string, columns int) (rows [][][]byte, err error) {
 	results, err := c.Exec(ctx, sql).ReadAll()
 	if err != nil {

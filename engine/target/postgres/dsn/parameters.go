@@ -122,8 +122,8 @@ var missing = map[string]struct {
 
 const oauthHint = "Use a password or a certificate: signing in by OAuth is not built in."
 
-// environment are variables that psql takes, and pgx does not. PGCLIENTENCODING is none of them: it is for what is shown
-// to a person, and values travel as UTF-8.
+// environment are variables that psql takes, and pgx does not. PGCLIENTENCODING is none of them: it is for what is
+// shown to a person, and values travel as UTF-8.
 var environment = map[string]string{"hostaddr": "PGHOSTADDR", "requirepeer": "PGREQUIREPEER",
 	"sslcrl": "PGSSLCRL", "sslcrldir": "PGSSLCRLDIR", "sslcompression": "PGSSLCOMPRESSION", "gssencmode": "PGGSSENCMODE",
 	"ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION", "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
@@ -187,7 +187,7 @@ func checkValues(m map[string]string) error {
 	return nil
 }
 
-// maxConnectTimeout is in seconds. pgx multiplies what is given without a bound, and more than 292 years are less than none.
+// maxConnectTimeout is in seconds. pgx multiplies what is given without a bound: more than 292 years are less than none.
 const maxConnectTimeout = 3600
 
 // checkTimeout refuses a connect_timeout that is too long, as it is written and as pgx has read it.
