@@ -187,7 +187,7 @@ func checkValues(m map[string]string) error {
 	return nil
 }
 
-// maxConnectTimeout is in seconds. pgx multiplies what is given without a bound: more than 292 years are less than none.
+// maxConnectTimeout is in seconds. pgx multiplies what is given without a bound: 292 years are less than none.
 const maxConnectTimeout = 3600
 
 // checkTimeout refuses a connect_timeout that is too long, as it is written and as pgx has read it.

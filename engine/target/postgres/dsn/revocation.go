@@ -82,7 +82,7 @@ func (x *extras) readHome(c *pgx.ConnConfig) error {
 			Code:    engine.CodeTarget,
 			Cause:   err,
 			Message: fmt.Sprintf("The file %s cannot be used: it holds no whole list of revoked certificates.", x.home),
-			Hint: "It is read wherever the server's certificate is verified. Get a new one from who runs the authority, remove " +
+			Hint: "It is read where a certificate of a server is verified. Get a newer from who runs the authority, remove " +
 				"it, or name another file as sslcrl.",
 		}
 	}
