@@ -83,7 +83,9 @@ func (noTables) SaveQuery(_ context.Context, q query.SavedQuery) (query.SavedQue
 
 func (noTables) DeleteSavedQuery(context.Context, string) error { return nil }
 
-func (noTables) Recheck(context.Context, func(refresh.Table) string) error { return nil }
+func (noTables) Recheck(context.Context, func(context.Context) (func(refresh.Table) string, error)) error {
+	return nil
+}
 
 func (noTables) Drop(context.Context, string) error { return nil }
 

@@ -35,8 +35,9 @@ type Tables interface {
 	Drop(ctx context.Context, name string) error
 	// Do refreshes, suspends or resumes a table, for a user: "refresh", "suspend", "resume".
 	Do(ctx context.Context, name, verb string, by store.User) (refresh.Table, error)
-	// Recheck asks judge about each table that has an owner, and suspends those of which it says why.
-	Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error
+	// Recheck asks the judge of the users of now about each table that has an owner, and suspends those of which it says
+	// why.
+	Recheck(ctx context.Context, users func(context.Context) (judge func(refresh.Table) (why string), err error)) error
 	// AddReader makes a login that reads results, and returns its connection string. One that is there gets another
 	// password with renew, and is engine.CodeConflict without.
 	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
