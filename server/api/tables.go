@@ -228,8 +228,8 @@ func RegisterTable(a *API, t Tables) {
 		http.StatusConflict,
 		http.StatusTooManyRequests,
 	)
-	change.Description = "It is refreshed in whole then; one that has failed is active again, and so is one that was suspended " +
-		"since its owner may have it refreshed no longer: it is the caller's then."
+	change.Description = "It is refreshed in whole then; one that has failed is active again, and so is one that was " +
+		"suspended since its owner may have it refreshed no longer: it is the caller's then."
 	Handle(a, change, func(ctx context.Context, in *tableChangeInput) (*tableBody[DerivedTable], error) {
 		b := in.Body
 		saved, err := t.Update(

@@ -126,7 +126,8 @@ func host(v any) string {
 	case name == "":
 		return notEmpty(v)
 	case egress.IsForbiddenHost(name):
-		return "leads to an address of the link, or one where a cloud tells a machine its own keys: nobody is spoken with there"
+		return "leads to an address of the link, or one where a cloud tells a machine its own keys: nobody is spoken with " +
+			"there"
 	}
 	return ""
 }

@@ -43,8 +43,8 @@ func (r Reader) dialWithPolicy(c *pgx.ConnConfig) {
 	}
 }
 
-// checkHosts refuses hosts and addresses where nobody is spoken with, whatever a list says, where they are written. What
-// names lead to is judged when it is dialled.
+// checkHosts refuses hosts and addresses where nobody is spoken with, whatever a list says, where they are written.
+// What names lead to is judged when it is dialled.
 func (r Reader) checkHosts(dsn string, c *pgx.ConnConfig) error {
 	s, err := readSettings(dsn)
 	if err != nil {

@@ -20,8 +20,8 @@ type revocations struct{ lists []*x509.RevocationList }
 const crlHint = "sslcrl holds the revocation lists of every authority between the server's certificate and " +
 	"sslrootcert, in PEM form; get the newest from who runs the authority."
 
-// readRevocations reads sslcrl, which may be the text itself, and the files of sslcrldir. Of oneself there may be a file
-// in the home folder.
+// readRevocations reads sslcrl, which may be the text itself, and the files of sslcrldir. Of oneself there may be a
+// file in the home folder.
 func (r Reader) readRevocations(file, folder string) (*revocations, error) {
 	if file == "" && folder == "" {
 		if file = r.homeList(); file == "" {
