@@ -215,6 +215,9 @@ func (r rule) matches(name string, ip netip.Addr) bool {
 }
 
 func display(name string, ip netip.Addr) string {
+	if !ip.IsValid() {
+		return name
+	}
 	if name == "" || name == ip.String() {
 		return ip.String()
 	}

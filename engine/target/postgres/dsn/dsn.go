@@ -185,8 +185,11 @@ func (r Reader) Validate(dsn string) error {
 	if strings.TrimSpace(dsn) == "" {
 		return ErrNoAddress
 	}
-	_, err := r.Config(dsn)
-	return err
+	c, err := r.Config(dsn)
+	if err != nil || r.Egress == nil {
+		return err
+	}
+	return r.checkHosts(dsn, c)
 }
 
 // ErrNoAddress is the error of an empty connection string.
