@@ -164,12 +164,22 @@ func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error
 		return err
 	}
 	first := slices.IndexFunc(tokens, func(t sqltext.Token) bool { return !t.Is("(") })
+	if inner, reads := copied(tokens); reads {
+		// COPY … TO STDOUT does what its query does, and reads a table that it names.
+		if len(inner) == 0 {
+			return nil
+		}
+		query := *s
+		query.SQL = s.SQL[:inner[len(inner)-1].End]
+		query.SQL = strings.Repeat(" ", inner[0].At) + query.SQL[inner[0].At:] // tokens keep their places
+		s, tokens, first = &query, inner, 0
+	}
 	if verb := tokens[max(first, 0)].Upper(); !slices.Contains(planned, verb) && len(f.list) == known {
 		f.add("the statement "+s.ID, true, verb, s.ID)
 	}
 	if !slices.ContainsFunc(tokens, func(t sqltext.Token) bool {
 		return slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "CREATE", "ALTER", "DROP",
-			"REFRESH"}, t.Upper())
+			"REFRESH", "LOCK"}, t.Upper())
 	}) {
 		return nil
 	}
@@ -310,6 +320,8 @@ func targets(tokens []sqltext.Token) []written {
 	for i := range tokens {
 		at, operation := i+1, word(i)
 		switch {
+		case operation == "LOCK" && i == 0:
+			return locked(tokens)
 		case (operation == "INSERT" || operation == "MERGE") && word(i+1) == "INTO", operation == "DELETE" &&
 			word(i+1) == "FROM", operation == "TRUNCATE" && word(i+1) == "TABLE":
 			at++
@@ -326,6 +338,67 @@ func targets(tokens []sqltext.Token) []written {
 		}
 	}
 	return list
+}
+
+// locked are the tables that a LOCK keeps others from writing to, or from reading: all modes but the two that reading
+// takes do.
+func locked(tokens []sqltext.Token) []written {
+	var list []written
+	at := 1
+	if tokens[min(at, len(tokens)-1)].Upper() == "TABLE" {
+		at++
+	}
+	for at < len(tokens) {
+		if tokens[at].Upper() == "ONLY" {
+			at++
+		}
+		name, end := nameAt(tokens, at)
+		if name == "" {
+			break
+		}
+		list = append(list, written{name, "LOCK"})
+		if at = end; at < len(tokens) && tokens[at].Is("*") {
+			at++
+		}
+		if at >= len(tokens) || !tokens[at].Is(",") {
+			break
+		}
+		at++
+	}
+	if at+2 < len(tokens) && tokens[at].Upper() == "IN" && tokens[at+2].Upper() == "SHARE" &&
+		slices.Contains([]string{"ACCESS", "ROW"}, tokens[at+1].Upper()) &&
+		(at+3 >= len(tokens) || tokens[at+3].Upper() == "MODE") {
+		return nil // ACCESS SHARE as SELECT takes it, ROW SHARE as SELECT … FOR UPDATE does
+	}
+	return list
+}
+
+// copied are the tokens of the query of a COPY … TO STDOUT, none where it names a table; reads is false for any other
+// statement.
+func copied(tokens []sqltext.Token) (query []sqltext.Token, reads bool) {
+	if tokens[0].Upper() != "COPY" || len(sqltext.Statements(tokens)) != 1 {
+		return nil, false
+	}
+	depth, end := 0, 0
+	for i, t := range tokens {
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			if depth--; depth == 0 && end == 0 {
+				end = i
+			}
+		case depth == 0 && t.Upper() == "TO":
+			if i+1 >= len(tokens) || tokens[i+1].Upper() != "STDOUT" {
+				return nil, false
+			}
+			if len(tokens) > 1 && tokens[1].Is("(") {
+				query = tokens[2:end]
+			}
+			return query, true
+		}
+	}
+	return nil, false
 }
 
 // nameAt is the name, with its schema, that begins at a token, quoted, and the place behind it.
@@ -425,7 +498,7 @@ func (f *footprint) query(ctx context.Context, sql string, columns int, args ...
 }
 
 // operations are in the order in which people name them.
-var operations = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "SELECT", "CALL"}
+var operations = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "LOCK", "SELECT", "CALL"}
 
 // describe adds the facts of the catalog about a table.
 func (f *footprint) describe(ctx context.Context, w *target.WriteTarget) error {
