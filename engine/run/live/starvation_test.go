@@ -36,7 +36,10 @@ func TestAStarvedGeneratorIsSeenByItsFigures(t *testing.T) {
 		search, local  bool
 		want           string // part of the cause; empty: none
 	}{
-		"a quiet machine":        {[]node{quiet}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
+		"a quiet machine": {[]node{quiet}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
+		"late timers":     {[]node{quiet}, []node{{0.004, 0.3}}, engine.Figures{LatencyMs: latency(0.5, 1, 1.5)}, false, false, ""},
+		"late timers of one of two": {[]node{quiet, quiet}, []node{quiet, {0.008, 2}}, engine.Figures{LatencyMs: fast}, false,
+			false, ""},
 		"a busy one":             {[]node{quiet}, []node{busy}, engine.Figures{LatencyMs: fast}, false, false, "P99 by"},
 		"a local target":         {[]node{quiet}, []node{busy}, engine.Figures{LatencyMs: fast}, false, true, "a: the generator was late"},
 		"busy in the warm-up":    {[]node{busy}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
