@@ -47,15 +47,7 @@ type drawnOp struct {
 // tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions
 // that are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
 func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, error) {
-	if p.settle == "" || p.sc.Workload.Feed != nil {
-		return nil, nil
-	}
-	var wanted []int
-	for i, w := range p.wanted {
-		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
-			wanted = append(wanted, i)
-		}
-	}
+	wanted := p.triable(plan)
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -90,6 +82,19 @@ func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, e
 		triedOps,
 	)
 	return nil, refused
+}
+
+// triable are the statements that the trial executes.
+func (p *planner) triable(plan *engine.Plan) (list []int) {
+	if p.settle == "" || p.sc.Workload.Feed != nil {
+		return nil
+	}
+	for i, w := range p.wanted {
+		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // trialConfig is how the trial reaches the target: as the preparation does, with a limit on each statement.
