@@ -212,8 +212,8 @@ func (c *serveCommand) listen(
 		Files:           s.Results,
 		Plugins:         s.Plugins,
 		Drivers:         s.Drivers,
-		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
-			return s.Runs.Preflight(ctx, scenario)
+		Preflight: func(ctx context.Context, scenario engine.Scenario, trial bool) (any, error) {
+			return s.Runs.Preflight(ctx, scenario, trial)
 		},
 		PreflightSample: enginerun.Preflight{},
 		StatementEditor: &dryrun.Runner{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,

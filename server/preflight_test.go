@@ -13,7 +13,7 @@ import (
 func TestAPreflightThatTakesTooLongNamesTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := start(t, func(o *server.Options) {
-		o.Preflight = func(context.Context, engine.Scenario) (any, error) {
+		o.Preflight = func(context.Context, engine.Scenario, bool) (any, error) {
 			return nil, fmt.Errorf("inspecting the target: %w", context.DeadlineExceeded)
 		}
 	})

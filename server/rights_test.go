@@ -354,7 +354,19 @@ func TestProductionIsConfirmed(t *testing.T) {
 			refused(o.as(who, "POST", base+prepared.RunID+"/start", "{}"))
 		}
 		o.as(who, "POST", "/api/runs/"+prepared.RunID+"/start", map[string]any{"confirm_production": c.Name}).want(t, 200)
-		o.as(who, "POST", "/api/preflight", map[string]any{"scenario": config}).want(t, 200)
+		// The preflight writes to production, if only until it rolls back, only where that was confirmed.
+		for _, whole := range []any{config, several} {
+			for typed, want := range map[any]bool{nil: false, "orders": false, c.Name: true} {
+				in := map[string]any{"scenario": whole, "start": true}
+				if typed != nil {
+					in["confirm_production"] = typed
+				}
+				found := decode[map[string]any](t, o.as(who, "POST", "/api/preflight", in).want(t, 200))
+				if found["trial"] != want {
+					t.Errorf("confirmed with %v: %v", typed, found)
+				}
+			}
+		}
 		m := decode[matrix.State](t, o.as(who, "POST", "/api/matrices", map[string]any{"scenario": several}).want(t, 201))
 		refused(o.as(who, "POST", "/api/matrices/"+m.MatrixID+"/start", nil))
 		o.as(who, "POST", "/api/matrices/"+m.MatrixID+"/start", map[string]any{"confirm_production": c.Name}).want(t, 200)

@@ -90,17 +90,19 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		log:    &logBuffer{},
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
 	opts := server.Options{
-		Addr:            "127.0.0.1:0",
-		Runs:            b.runs,
-		Store:           m,
-		Files:           b.files,
-		Plugins:         plugins{},
-		Version:         "1.2.3",
-		Roster:          newRoster(t, m, &machines{}),
-		ControlStore:    "embedded",
-		DataDir:         t.TempDir(),
-		Drivers:         drivers(),
-		Preflight:       func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
+		Addr:         "127.0.0.1:0",
+		Runs:         b.runs,
+		Store:        m,
+		Files:        b.files,
+		Plugins:      plugins{},
+		Version:      "1.2.3",
+		Roster:       newRoster(t, m, &machines{}),
+		ControlStore: "embedded",
+		DataDir:      t.TempDir(),
+		Drivers:      drivers(),
+		Preflight: func(_ context.Context, s engine.Scenario, trial bool) (any, error) {
+			return map[string]any{"name": s.Name, "trial": trial}, nil
+		},
 		StatementEditor: b.trials,
 		Streams:         newStreaming(t),
 		UI: fstest.MapFS{

@@ -89,8 +89,9 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by engin
 	return d.opts.Server.Run(ctx, id)
 }
 
-// Preflight says what a run of the scenario would do, or the runs of its matrix.
-func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
+// Preflight says what a run of the scenario would do, or the runs of its matrix. With trial, what they would write is
+// executed and undone.
+func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario, trial bool) (Preflight, error) {
 	deps := d.opts.Server.requestDeps()
 	for _, one := range sc.Expand() {
 		if _, err := scaling.Shares(one); err != nil {
@@ -107,7 +108,7 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 			return Preflight{}, err
 		}
 	}
-	f, err := prepare.InspectAll(ctx, deps, sc)
+	f, err := prepare.InspectAll(ctx, deps, sc, trial)
 	if err != nil {
 		return Preflight{}, query.StoreError(err)
 	}

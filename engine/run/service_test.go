@@ -325,14 +325,14 @@ func TestRowsThatDifferAreSaidBesideTheFigures(t *testing.T) {
 
 func TestPreflightChangesNothing(t *testing.T) {
 	f := newFixture(t).start()
-	p, err := f.svc.Preflight(t.Context(), f.scenario(nil))
+	p, err := f.svc.Preflight(t.Context(), f.scenario(nil), true)
 	if err != nil || !p.OK || p.Plan == nil || len(p.Plan.Statements) != 2 || len(p.Creates) != 1 || p.Server == nil {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if f.has("orders") {
 		t.Fatal("preflight created the table")
 	}
-	p, err = f.svc.Preflight(t.Context(), f.scenario(func(sc *engine.Scenario) { sc.Target.Prepare = nil }))
+	p, err = f.svc.Preflight(t.Context(), f.scenario(func(sc *engine.Scenario) { sc.Target.Prepare = nil }), true)
 	if err != nil || p.OK || !slices.ContainsFunc(p.Checks, func(c prepare.CheckResult) bool {
 		return c.Name == "table" && c.Outcome == "failed" && c.Fix != ""
 	}) {
@@ -353,7 +353,7 @@ func TestPreflightOfAMatrix(t *testing.T) {
 	sc.Matrix = &engine.Matrix{Targets: []engine.MatrixTarget{{Label: "made", Target: sc.Target},
 		{Label: "absent", Target: missing}}}
 	sc.Target = engine.Target{}
-	p, err := f.svc.Preflight(t.Context(), sc)
+	p, err := f.svc.Preflight(t.Context(), sc, true)
 	if err != nil || p.OK || p.Plan != nil || p.Server != nil || len(p.Targets) != 2 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -375,7 +375,7 @@ func TestPreflightOfAMatrix(t *testing.T) {
 	}
 	// Without the second one all is well.
 	sc.Matrix.Targets = sc.Matrix.Targets[:1]
-	if p, err := f.svc.Preflight(t.Context(), sc); err != nil || !p.OK || len(p.Targets) != 1 {
+	if p, err := f.svc.Preflight(t.Context(), sc, true); err != nil || !p.OK || len(p.Targets) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if f.has("orders") {

@@ -285,6 +285,12 @@ func Read(ctx context.Context, db Database, sql string, limit time.Duration, arg
 	return db.Query(ctx, sql, args...)
 }
 
+// LockLimiter is an optional ability of a Database: a statement that bounds, until the end of the transaction, how long
+// each wait for a lock may last.
+type LockLimiter interface {
+	LockLimit(limit time.Duration) string
+}
+
 // RowReader is an optional ability of a Database: reading results of any size, by queries that cannot write.
 type RowReader interface {
 	// ReadRows is Read without its limit of bytes, and calls row for each row as it arrives. The slice of values is

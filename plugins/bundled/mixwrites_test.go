@@ -126,6 +126,11 @@ func TestWritesAreTriedAndUndone(t *testing.T) {
 		t.Error("something was written without leave")
 	}
 	sc.Target.AllowWrites = true
+	f, err = prepare.InspectAll(t.Context(), b.deps(), sc, false)
+	if err != nil || !f.OK || !strings.Contains(f.Checks[len(f.Checks)-1].Message, "was not tried") ||
+		b.value("SELECT is_called::text FROM touched") != "false" {
+		t.Errorf("without a trial: %v: %+v", err, f)
+	}
 	if f = b.look(sc); !f.OK || b.value("SELECT last_value::text FROM touched") != "20" {
 		t.Errorf("%v: %+v", b.value("SELECT last_value::text FROM touched"), f.Checks)
 	}

@@ -237,8 +237,9 @@ type Services struct {
 	Matrices Matrices
 	// Nodes are nil where nobody asks about them.
 	Nodes Nodes
-	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
-	Preflight func(ctx context.Context, s engine.Scenario) (any, error)
+	// Preflight plans a run before its load. With trial, what the run would write is executed and undone. Its answer is
+	// written as JSON as it is.
+	Preflight func(ctx context.Context, s engine.Scenario, trial bool) (any, error)
 	// PreflightSample is a value of the type that Preflight answers, for the document.
 	PreflightSample any
 	Info            func(ctx context.Context) Info

@@ -39,7 +39,7 @@ type preflightInput struct {
 	Body struct {
 		ScenarioInput
 		Start             bool       `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
-		ConfirmProduction auth.Names `json:"confirm_production,omitempty" doc:"Ignored, like start."`
+		ConfirmProduction auth.Names `json:"confirm_production,omitempty" doc:"On production, what the run would write is tried, and undone, only when its connections are named here."`
 	}
 }
 
@@ -137,9 +137,11 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 		from.DefaultStatus = http.StatusCreated
 		handle(a, from, a.createFromTemplate)
 	} else {
-		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run without loading anything",
+		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run before its load",
 			http.StatusNotFound, http.StatusTooManyRequests)
-		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix."
+		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix. " +
+			"With allow_writes, a handful of operations of each writing statement are executed and rolled back; on " +
+			"connections that are production only where confirm_production names them."
 		if a.PreflightSample != nil {
 			pre.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample),
@@ -269,8 +271,9 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed au
 
 func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], error) {
 	s, err := a.resolve(ctx, in.Body.ScenarioInput)
+	var production []store.Connection
 	if err == nil {
-		err = a.MayUse(ctx, s)
+		production, err = a.authorizer().AuthorizeUse(ctx, a.identity(ctx).User, s)
 	}
 	if err != nil {
 		return nil, err
@@ -279,7 +282,9 @@ func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], er
 		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "This server cannot plan runs.",
 			Hint: "Ask a server that hosts runs."}
 	}
-	found, err := a.Preflight(ctx, s)
+	// The trial writes, if only until it is undone: production is confirmed for that as for a load.
+	trial := auth.CheckConfirmed(production, in.Body.ConfirmProduction) == nil
+	found, err := a.Preflight(ctx, s, trial)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
 			Message: "The database has not answered all that the check asks, and the time for it is over.",

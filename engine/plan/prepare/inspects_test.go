@@ -31,7 +31,7 @@ func TestTheKeysOfATableAreLookedAtOnce(t *testing.T) {
 		}
 		var err error
 		if c.preflight {
-			_, err = InspectAll(t.Context(), w.deps(), sc)
+			_, err = InspectAll(t.Context(), w.deps(), sc, true)
 		} else {
 			_, err = Plan(t.Context(), w.deps(), sc, nil)
 		}

@@ -90,15 +90,15 @@ type PreflightTable struct {
 }
 
 // InspectAll is the preflight of a scenario with a target or with a matrix, whose
-// targets are looked at one after another.
-func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
+// targets are looked at one after another. Without trial nothing is executed that a run would write.
+func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario, trial bool) (*Preflight, error) {
 	if sc.Matrix == nil {
-		return Inspect(ctx, deps, sc)
+		return inspect(ctx, deps, sc, trial)
 	}
 	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	for i, one := range sc.Expand() {
 		label := sc.Matrix.Targets[i].Label
-		f, err := Inspect(ctx, deps, one)
+		f, err := inspect(ctx, deps, one, trial)
 		if err != nil {
 			return nil, fmt.Errorf("looking at the target %q: %w", label, err)
 		}
@@ -197,7 +197,14 @@ func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 		frozen += " The database accepts them."
 	}
 	f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: frozen})
-	if !tries || !f.OK || len(f.Creates) > 0 {
+	if !f.OK || len(f.Creates) > 0 {
+		return f, nil
+	}
+	if !tries {
+		if len(p.triable(f.Plan)) > 0 {
+			f.add(CheckResult{Name: checkTrial, Outcome: CheckOK,
+				Message: "What the run would write was not tried: that is done when it starts."})
+		}
 		return f, nil
 	}
 	noted := len(p.notes)

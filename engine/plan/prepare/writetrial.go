@@ -18,10 +18,13 @@ import (
 const (
 	// triedOps is how many operations of each statement are tried, drawnOps how many are drawn to find them.
 	triedOps, drawnOps, maxDrawn = 20, 20_000, 512
-	// trialTimeout bounds the trial of one statement.
+	// trialTimeout bounds the trial of one statement, and each execution in it.
 	trialTimeout = 5 * time.Second
-	// settleID names the statement that has constraints checked.
-	settleID = "settle"
+	// trialLock bounds each wait for a lock of somebody else. It is below the second after which Postgres looks for
+	// deadlocks, so that the trial gives way before an application's transaction is ended in its place.
+	trialLock = 500 * time.Millisecond
+	// settleID names the statement that has constraints checked, locksID the one that bounds waits for locks.
+	settleID, locksID = "settle", "locks"
 )
 
 // trial is the attempt to execute what a run would write, undone each time.
@@ -32,6 +35,8 @@ type trial struct {
 	// drawn are the operations of each statement.
 	drawn map[int][]drawnOp
 	tried []string
+	// locks and settle are the places of those statements in the connection's list; 0 is none.
+	locks, settle uint16
 }
 
 type drawnOp struct {
@@ -42,15 +47,7 @@ type drawnOp struct {
 // tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions
 // that are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
 func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, error) {
-	if p.settle == "" || p.sc.Workload.Feed != nil {
-		return nil, nil
-	}
-	var wanted []int
-	for i, w := range p.wanted {
-		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
-			wanted = append(wanted, i)
-		}
-	}
+	wanted := p.triable(plan)
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -58,24 +55,26 @@ func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, e
 	if err := t.draw(ctx, wanted); err != nil {
 		return nil, err
 	}
-	statements := append(slices.Clone(plan.Statements),
-		engine.Statement{ID: settleID, Kind: engine.KindGenericSQL, SQL: p.settle})
-	conn, err := p.database.Connect(ctx, statements)
+	database, err := p.driver.Open(p.trialConfig())
 	if err != nil {
 		return nil, targetError("trying the statements", err)
 	}
-	t.conn = conn
-	defer func() { _ = conn.Close() }()
+	defer func() { _ = database.Close() }()
+	if err := t.connect(ctx, database); err != nil {
+		return nil, targetError("trying the statements", err)
+	}
+	defer func() { _ = t.conn.Close() }()
+	defer context.AfterFunc(ctx, t.hangUp)()
 	refused := &engine.Error{Code: engine.CodeInvalid}
 	for _, i := range wanted {
 		if err := t.try(ctx, i); err != nil && !t.note(i, err) {
 			refused.Fields = append(refused.Fields, t.fault(i, err))
 		}
-		if conn.Broken() || ctx.Err() != nil {
+		if t.conn.Broken() || ctx.Err() != nil {
 			break
 		}
 	}
-	if len(refused.Fields) == 0 {
+	if len(refused.Fields) == 0 || ctx.Err() != nil {
 		return t.tried, ctx.Err()
 	}
 	refused.Message = fmt.Sprintf(
@@ -83,6 +82,48 @@ func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, e
 		triedOps,
 	)
 	return nil, refused
+}
+
+// triable are the statements that the trial executes.
+func (p *planner) triable(plan *engine.Plan) (list []int) {
+	if p.settle == "" || p.sc.Workload.Feed != nil {
+		return nil
+	}
+	for i, w := range p.wanted {
+		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// trialConfig is how the trial reaches the target: as the preparation does, with a limit on each statement.
+func (p *planner) trialConfig() target.Config {
+	return target.Config{DSN: p.dsn, Session: p.session, StatementTimeout: trialTimeout,
+		ApplicationName: "loadstone trial", Warehouse: p.sc.Target.Warehouse, Prepared: p.sc.Target.Prepared}
+}
+
+// connect opens the connection of the trial.
+func (t *trial) connect(ctx context.Context, database target.Database) (err error) {
+	statements := slices.Clone(t.plan.Statements)
+	add := func(id, sql string) uint16 {
+		statements = append(statements, engine.Statement{ID: id, Kind: engine.KindGenericSQL, SQL: sql})
+		return uint16(len(statements) - 1)
+	}
+	if limiter, ok := database.(target.LockLimiter); ok {
+		t.locks = add(locksID, limiter.LockLimit(trialLock))
+	}
+	t.settle = add(settleID, t.planner.settle)
+	t.conn, err = database.Connect(ctx, statements)
+	return err
+}
+
+// hangUp ends what is under way: the server is told, since it does not notice a closed socket while it executes.
+func (t *trial) hangUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = t.conn.Cancel(ctx)
+	_ = t.conn.Close()
 }
 
 // draw opens the workload's stream as a run would, and takes operations of the wanted statements.
@@ -134,13 +175,18 @@ func (t *trial) try(ctx context.Context, i int) error {
 		return t.conn.Exec(ctx, &plugin.Batch{}, plugin.Op{Statement: statement}, &target.Result{})
 	}
 	err := control(plugin.StatementBegin)
+	if err == nil && t.locks > 0 {
+		err = control(t.locks)
+	}
 	for _, d := range t.drawn[i] {
 		if err == nil {
-			err = t.conn.Exec(ctx, d.batch, d.op, &target.Result{})
+			if err = ctx.Err(); err == nil {
+				err = t.conn.Exec(ctx, d.batch, d.op, &target.Result{})
+			}
 		}
 	}
-	if err == nil {
-		err = control(uint16(len(t.plan.Statements))) // what is checked at COMMIT only
+	if err == nil && t.settle > 0 {
+		err = control(t.settle) // what is checked at COMMIT only
 	}
 	if t.conn.Broken() {
 		return err

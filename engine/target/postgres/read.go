@@ -167,3 +167,8 @@ func (d *database) locked(sql string) error {
 	}
 	return nil
 }
+
+// LockLimit implements target.LockLimiter.
+func (d *database) LockLimit(limit time.Duration) string {
+	return "SET LOCAL lock_timeout = " + strconv.FormatInt(limit.Milliseconds(), 10)
+}

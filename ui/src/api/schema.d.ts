@@ -1577,8 +1577,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Plan a run without loading anything
-         * @description Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix.
+         * Plan a run before its load
+         * @description Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix. With allow_writes, a handful of operations of each writing statement are executed and rolled back; on connections that are production only where confirm_production names them.
          */
         post: {
             parameters: {
@@ -8640,7 +8640,7 @@ export interface components {
         PreflightInputBody: {
             /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
             allow_writes?: boolean;
-            /** @description Ignored, like start. */
+            /** @description On production, what the run would write is tried, and undone, only when its connections are named here. */
             confirm_production?: string | string[];
             /** @description or a scenario as JSON. */
             scenario?: {

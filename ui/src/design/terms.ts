@@ -66,7 +66,9 @@ export const terms = {
   accounting:
     'Every operation that was scheduled must turn up as started or dropped, and every one started as a record.',
   dropped: 'Operations that were due and never started: too many were unfinished, or the load stopped first.',
-  preflight: 'What the run would do, found out without any load: the checks, and every statement it can execute.',
+  preflight:
+    'What the run would do, found out before its load: the checks, and every statement it can execute. What it would ' +
+    'write, where it may, is tried and rolled back; on production only when it starts.',
   prepareLoad:
     'A database that makes the rows itself is ready sooner; copied rows are the same ones in every database.',
   prepare: 'Makes the table and fills it with sample rows before the load starts.',

@@ -61,8 +61,8 @@ export function PreparedRun({ run }: { run: RunDetail }) {
         </Notice>
       ) : run.plan === null && targetPreflight?.ok === false ? (
         <Notice tone="warn">
-          <strong>This run would fail.</strong> Nothing has touched the target yet. What is red below ends the run
-          before it makes or changes anything; mend it, then check again.
+          <strong>This run would fail.</strong> Its load has not begun. What is red below ends the run before it makes
+          or changes anything; mend it, then check again.
         </Notice>
       ) : !may ? (
         <Notice tone="plain">
@@ -70,8 +70,8 @@ export function PreparedRun({ run }: { run: RunDetail }) {
         </Notice>
       ) : (
         <Notice tone="plain">
-          <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then
-          press “Start run”.
+          <strong>Ready to start.</strong> Its load has not begun. Check below what this run will do, then press “Start
+          run”.
         </Notice>
       )}
       <ScenarioFacts scenario={run.scenario_config} />

@@ -1,0 +1,92 @@
+package bundled_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/base/secret"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
+)
+
+// triedIn are the findings of the trial.
+func triedIn(f *prepare.Preflight) []prepare.CheckResult {
+	return slices.DeleteFunc(slices.Clone(f.Checks), func(c prepare.CheckResult) bool { return c.Name != "trial" })
+}
+
+// TestATrialWaitsForNobody: a row that somebody holds, a statement that does not end, and a user who has gone all end
+// the trial, and leave nothing behind on the server.
+func TestATrialWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(`CREATE TABLE held (id int PRIMARY KEY, note text)`,
+		`INSERT INTO held SELECT g, 'x' FROM generate_series(1, 20) g`,
+		`CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(300); RETURN NEW; END $$`)
+	sc := b.asking("mix", "held", `{"weights":{"UPDATE":1}}`, nil)
+	sc.Target.AllowWrites = true
+	busy := `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database()
+		AND application_name = 'loadstone trial' AND state <> 'idle'`
+	noted := func(what, why string) {
+		t.Helper()
+		began := time.Now()
+		f := b.look(sc)
+		if found := triedIn(f); !f.OK || len(found) != 1 || found[0].Outcome != prepare.CheckWarning ||
+			!strings.Contains(found[0].Message, why) {
+			t.Errorf("%s: %+v", what, found)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("%s: it took %v", what, took)
+		}
+	}
+
+	// Another session holds the rows until it is told to end.
+	other, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(b.dsn)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	ctx, release := context.WithTimeout(t.Context(), 2*time.Minute)
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		_, _ = other.Query(ctx, "SELECT pg_sleep(300) FROM (SELECT id FROM held FOR UPDATE) x LIMIT 1")
+	}()
+	for !strings.Contains(b.value("SELECT count(*)::text FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND "+
+		"datname = current_database()").(string), "1") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	noted("a held row", "lock timeout")
+	release()
+	<-released
+
+	b.exec(`CREATE TRIGGER linger BEFORE UPDATE ON held FOR EACH ROW EXECUTE FUNCTION linger()`)
+	noted("a statement without end", "5s")
+
+	gone, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := prepare.Inspect(gone, b.deps(), sc)
+		ended <- err
+	}()
+	for b.value(busy) == "0" {
+		time.Sleep(5 * time.Millisecond)
+	}
+	left := time.Now()
+	leave()
+	if err := <-ended; err == nil {
+		t.Error("a preflight that was left ended well")
+	}
+	if took := time.Since(left); took > 4*time.Second {
+		t.Errorf("the trial went on for %v", took)
+	}
+	for deadline := time.Now().Add(30 * time.Second); b.value(busy) != "0"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server still executes what was tried")
+		}
+	}
+}
