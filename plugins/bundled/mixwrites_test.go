@@ -242,7 +242,7 @@ func schemaNames(t *testing.T, schema []byte) []string {
 	return names
 }
 
-// TestDeletesAreRefusedForRowsThatRefer: a foreign key by which no row refers refuses nothing, whatever its table takes on
+// TestDeletesAreRefusedForRowsThatRefer: a foreign key by which no row refers refuses nothing, whatever its table has on
 // the disk.
 func TestDeletesAreRefusedForRowsThatRefer(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 // 2: a node is told which databases are the servers' own, and has no run land there (AssignRun.Own). One of before
 // would dial them, so that it gets no runs.
 //
-// 3: a node is told the sampled keys of tables and whole rows to take values from (Pool.Keys, Pool.Values). One of before
+// 3: a node is told sampled keys of tables and whole rows to take values from (Pool.Keys, Pool.Values). One of before
 // would look up other keys than the server says, in silence, so that it gets no runs either.
 const Protocol = 3
 

@@ -62,7 +62,7 @@ func readsKeys(t *testing.T, d keyDatabase, tables int, limit int64, rows [][]an
 	return p, state
 }
 
-// TestTheKeysOfAPlanFitIntoAMessageToANode: the default sample of long texts is halved until it does, and so is one that
+// TestTheKeysOfAPlanFitIntoAMessageToANode: a default sample of long texts is halved until it does, and so is one that
 // the user asked for; what is left out is told.
 func TestTheKeysOfAPlanFitIntoAMessageToANode(t *testing.T) {
 	var values [][]any
