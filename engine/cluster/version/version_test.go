@@ -70,12 +70,14 @@ func TestTheCureNamesTheVersion(t *testing.T) {
 	if got := Check(Build{"v1.4.0", Protocol}, Build{"v1.2.9", Protocol}).Error(); got != want {
 		t.Errorf("%q", got)
 	}
-	const unguarded = "the node is Loadstone v1.3.0 (protocol 1) and the server v1.4.0, and the node would not notice that " +
+	const unguarded = "the node is Loadstone v1.3.0 (protocol 1) and the server v1.4.0, and the node " +
+		"would not notice that " +
 		"a run leads into the server's own databases: upgrade the node to 1.4"
 	if got := Check(Build{"v1.4.0", Protocol}, Build{"v1.3.0", 1}).Error(); got != unguarded {
 		t.Errorf("%q", got)
 	}
-	const unkeyed = "the node is Loadstone v1.3.0 (protocol 2) and the server v1.4.0, and the node would look up other keys " +
+	const unkeyed = "the node is Loadstone v1.3.0 (protocol 2) and the server v1.4.0, and the node " +
+		"would look up other keys " +
 		"of tables than those that the server has sampled: upgrade the node to 1.4"
 	if got := Check(Build{"v1.4.0", Protocol}, Build{"v1.3.0", 2}).Error(); got != unkeyed {
 		t.Errorf("%q", got)
