@@ -152,7 +152,7 @@ type KeyPacker struct {
 	most, limit int
 	// every so many keys one is kept; seen counts those that came.
 	every, seen int
-	// unusable counts keys that nothing finds: a part of them is NULL.
+	// unusable counts keys that nothing finds: a part of them is NULL, or a value that an operation cannot carry.
 	unusable int
 	// lowered: keys were left out because all would take too many bytes.
 	lowered bool
@@ -167,7 +167,8 @@ func NewKeyPacker(columns []string, types []ValueType, most, limit int) *KeyPack
 	return p
 }
 
-// Add adds a key: the values of its columns, as an adapter's sample has them. One with a NULL is left out.
+// Add adds a key: the values of its columns, as an adapter's sample has them. One with a NULL, or with a value that its
+// type does not have, such as an integer beyond 64 bits, is left out and counted.
 func (p *KeyPacker) Add(values []any) error {
 	if len(values) != len(p.keys.columns) {
 		return fmt.Errorf("a key has %d columns, and %d were expected", len(values), len(p.keys.columns))
@@ -178,15 +179,20 @@ func (p *KeyPacker) Add(values []any) error {
 			return nil
 		}
 	}
-	p.seen++
-	if (p.seen-1)%p.every != 0 {
+	if p.seen%p.every != 0 {
+		p.seen++
 		return nil
 	}
 	for i, v := range values {
-		if err := p.keys.columns[i].add(v, p.keys.count); err != nil {
-			return fmt.Errorf("column %s: %w", p.keys.columns[i].name, err)
+		if p.keys.columns[i].add(v, p.keys.count) != nil {
+			for j := range i {
+				p.keys.columns[j].drop(p.keys.count)
+			}
+			p.unusable++
+			return nil
 		}
 	}
+	p.seen++
 	p.keys.count++
 	for p.keys.count > 1 && (p.keys.count > p.most || p.keys.Bytes() > p.limit) {
 		p.lowered = p.lowered || p.keys.count <= p.most
@@ -205,7 +211,7 @@ func (p *KeyPacker) halve() {
 	k.count, p.every = kept, 2*p.every
 }
 
-// Unusable is how many keys were left out because a part of them is NULL.
+// Unusable is how many keys were left out because a part of them is NULL, or cannot be carried.
 func (p *KeyPacker) Unusable() int { return p.unusable }
 
 // Lowered reports that keys were left out because all that were asked for would take too many bytes.
@@ -213,6 +219,22 @@ func (p *KeyPacker) Lowered() bool { return p.lowered }
 
 // Keys are the packed keys; nothing may be added afterwards.
 func (p *KeyPacker) Keys() *PackedKeys { return &p.keys }
+
+// errNoNumber says nothing of the value: it is one of the target's rows.
+var errNoNumber = errors.New("a value is no number of its type")
+
+// drop takes the value of a row back that was added last.
+func (c *packedColumn) drop(row int) {
+	if w := c.width(); w > 0 {
+		c.data = c.data[:w*row]
+		return
+	}
+	end := uint32(0)
+	if row > 0 {
+		end = c.ends[row-1]
+	}
+	c.data, c.ends = c.data[:end], c.ends[:row]
+}
 
 func (c *packedColumn) add(v any, row int) error {
 	switch c.typ {
@@ -227,7 +249,7 @@ func (c *packedColumn) add(v any, row int) error {
 		if !ok {
 			var err error
 			if f, err = strconv.ParseFloat(fmt.Sprint(v), 64); err != nil {
-				return fmt.Errorf("%q is no number", fmt.Sprint(v))
+				return errNoNumber
 			}
 		}
 		c.data = binary.LittleEndian.AppendUint64(c.data, math.Float64bits(f))
@@ -261,7 +283,7 @@ func wholeNumber(v any) (int64, error) {
 	}
 	n, err := strconv.ParseInt(fmt.Sprint(v), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number", fmt.Sprint(v))
+		return 0, errNoNumber
 	}
 	return n, nil
 }

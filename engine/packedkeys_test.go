@@ -96,7 +96,23 @@ func TestAKeyWithANullIsLeftOut(t *testing.T) {
 		k.Number(0, 1) != 3 {
 		t.Errorf("%+v, %d without a key", k, p.Unusable())
 	}
-	if err := p.Add([]any{"x", "00"}); err == nil {
-		t.Error("a number that is none was taken")
+}
+
+// TestAKeyThatNoOperationCarriesIsLeftOut alone: the others stay, in their columns, and no error has its value.
+func TestAKeyThatNoOperationCarriesIsLeftOut(t *testing.T) {
+	p := NewKeyPacker([]string{"s", "a", "b"}, []ValueType{TypeText, TypeI64, TypeBytes}, 10, 1000)
+	for _, row := range [][]any{{"one", "1", "01"}, {"big", "99999999999999999999", "02"}, {"x", "no", "03"},
+		{"odd", "4", "no hex"}, {"two", "2", "04"}} {
+		if err := p.Add(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := p.Keys()
+	if k.Len() != 2 || p.Unusable() != 3 || k.Number(1, 0) != 1 || k.Number(1, 1) != 2 ||
+		string(k.AppendText(nil, 0, 1)) != "two" || !slices.Equal(k.AppendText(nil, 2, 1), []byte{4}) {
+		t.Errorf("%+v, %d are left out", k, p.Unusable())
+	}
+	if err := p.Add([]any{"few"}); err == nil {
+		t.Error("a key without two of its columns was taken")
 	}
 }

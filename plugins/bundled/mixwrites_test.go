@@ -246,3 +246,37 @@ func schemaNames(t *testing.T, schema []byte) []string {
 	}
 	return names
 }
+
+// TestDeletesAreRefusedForRowsThatRefer: a foreign key by which no row refers refuses nothing, whatever its table has on
+// the disk.
+func TestDeletesAreRefusedForRowsThatRefer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(
+		`CREATE TABLE base (id bigint PRIMARY KEY, up bigint REFERENCES base, note text)`,
+		`INSERT INTO base SELECT g, NULL, 'x' FROM generate_series(1, 300) g`,
+		`CREATE TABLE parted (id bigint, of bigint REFERENCES base) PARTITION BY HASH (id)`,
+		`CREATE TABLE parted0 PARTITION OF parted FOR VALUES WITH (MODULUS 1, REMAINDER 0)`,
+		`CREATE TABLE emptied (id bigint, of bigint REFERENCES base)`,
+		`INSERT INTO emptied VALUES (1, 1)`,
+		`DELETE FROM emptied`,
+		`CREATE TABLE nulls (id bigint, "Of" bigint REFERENCES base)`,
+		`INSERT INTO nulls VALUES (1, NULL)`,
+	)
+	sc := b.asking("mix", "base", `{"weights":{"DELETE":1}}`, nil)
+	sc.Target.AllowWrites = true
+	if _, err := b.ready(sc); err != nil {
+		t.Errorf("no row refers: %v", err)
+	}
+	for table, column := range map[string]string{"parted": "of", "emptied": "of", "nulls": `"Of"`} {
+		b.exec(`INSERT INTO ` + table + ` (id, ` + column + `) VALUES (2, 7)`)
+		if _, err := b.ready(sc); err == nil || !strings.Contains(err.Error(), `"public"."`+table+`"`) {
+			t.Errorf("%s refers: %v", table, err)
+		}
+		b.exec(`DELETE FROM ` + table)
+	}
+	b.exec(`UPDATE base SET up = 1 WHERE id = 2`)
+	if _, err := b.ready(sc); err == nil || !strings.Contains(err.Error(), `"base_up_fkey"`) {
+		t.Errorf("a row refers to another: %v", err)
+	}
+}

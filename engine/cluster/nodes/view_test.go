@@ -295,13 +295,16 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 		if n := f.one(t); n.State != NodeUnreachable || !strings.Contains(n.Reason, "upgrade the server") {
 			t.Errorf("%+v", n)
 		}
-		// One minor version apart, but from before nodes were told what is the server's own.
-		greeting("v1.3.0", 1)
-		if n := f.one(t); n.State != NodeUnreachable || n.AcceptingWork || !strings.Contains(n.Reason, "own databases") {
-			t.Errorf("%+v", n)
-		}
-		if _, err := f.AssignWorkers(nil, run(2, 3)...); err == nil {
-			t.Error("a node that does not know the server's own databases was given a run")
+		// One minor version apart, but from before nodes were told the sampled keys; or what is the
+		// server's own.
+		for protocol, why := range map[int]string{2: "keys of tables", 1: "own databases"} {
+			greeting("v1.3.0", protocol)
+			if n := f.one(t); n.State != NodeUnreachable || n.AcceptingWork || !strings.Contains(n.Reason, why) {
+				t.Errorf("%+v", n)
+			}
+			if _, err := f.AssignWorkers(nil, run(2, 3)...); err == nil {
+				t.Errorf("a node of protocol %d was given a run", protocol)
+			}
 		}
 		greeting("v1.3.0", version.Protocol)
 		if n := f.one(t); n.State != NodeActive || !n.AcceptingWork {

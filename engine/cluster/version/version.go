@@ -15,10 +15,14 @@ import (
 //
 // 2: a node is told which databases are the servers' own, and has no run land there (AssignRun.Own). One of before
 // would dial them, so that it gets no runs.
-const Protocol = 2
+//
+// 3: a node is told sampled keys of tables and whole rows to take values from (Pool.Keys, Pool.Values). One of before
+// would look up other keys than the server says, in silence, so that it gets no runs either.
+const Protocol = 3
 
-// guarded is the protocol from which nodes keep runs out of the servers' own databases.
-const guarded = 2
+// guarded is the protocol from which nodes keep runs out of the servers' own databases, keyed that from which they know
+// sampled keys.
+const guarded, keyed = 2, 3
 
 // Build is who speaks.
 type Build struct {
@@ -36,6 +40,8 @@ type SkewError struct {
 	Older string
 	// Unguarded: the versions would do, but the node does not know the servers' own databases.
 	Unguarded bool
+	// Unkeyed: the versions would do, but the node does not know the sampled keys of tables.
+	Unkeyed bool
 }
 
 // Error names both versions and the cure.
@@ -45,8 +51,11 @@ func (s *SkewError) Error() string {
 		cure += " to " + v.text()
 	}
 	why := ", which are more than one minor version apart"
-	if s.Unguarded {
+	switch {
+	case s.Unguarded:
 		why = ", and the node would not notice that a run leads into the server's own databases"
+	case s.Unkeyed:
+		why = ", and the node would look up other keys of tables than those that the server has sampled"
 	}
 	return fmt.Sprintf("the node is Loadstone %s and the server %s%s: %s", s.Node.text(), s.Server.text(), why, cure)
 }
@@ -76,21 +85,29 @@ const maxLength = 64
 
 func (b Build) protocol() int { return max(b.Protocol, 1) }
 
+// generation counts the protocols by the minor versions that raised them: 2 and 3 came in one.
+func (b Build) generation() int {
+	if p := b.protocol(); p < keyed {
+		return p
+	}
+	return b.protocol() - 1
+}
+
 // Check returns a *SkewError when a server and a node do not work together, else nil.
 func Check(server, node Build) error {
-	apart := server.protocol() - node.protocol()
+	apart := server.generation() - node.generation()
 	if -1 <= apart && apart <= 1 {
 		s, known := released(server.Version)
 		n, alsoKnown := released(node.Version)
 		switch {
 		case !known || !alsoKnown:
-			return checkGuarded(server, node)
+			return checkNode(server, node)
 		case s.major != n.major:
 			apart = s.major - n.major
 		case s.minor-n.minor < -1 || s.minor-n.minor > 1:
 			apart = s.minor - n.minor
 		default:
-			return checkGuarded(server, node)
+			return checkNode(server, node)
 		}
 	}
 	older := "server"
@@ -100,10 +117,13 @@ func Check(server, node Build) error {
 	return &SkewError{Server: server, Node: node, Older: older}
 }
 
-// checkGuarded refuses a node that a server of this protocol cannot trust with a connection string.
-func checkGuarded(server, node Build) error {
-	if server.protocol() >= guarded && node.protocol() < guarded {
+// checkNode refuses a node that a server of this protocol cannot trust with a connection string, or with keys.
+func checkNode(server, node Build) error {
+	switch {
+	case server.protocol() >= guarded && node.protocol() < guarded:
 		return &SkewError{Server: server, Node: node, Older: "node", Unguarded: true}
+	case server.protocol() >= keyed && node.protocol() < keyed:
+		return &SkewError{Server: server, Node: node, Older: "node", Unkeyed: true}
 	}
 	return nil
 }

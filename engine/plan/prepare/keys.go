@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -64,13 +65,14 @@ func (p *planner) readKeys(ctx context.Context, name string, t *tableState, room
 	case err != nil:
 		t.table.KnownKeys = knownWithout(t)
 		p.note(fmt.Sprintf("The keys of the table %s could not be read (%s).", name,
-			readable([]string{p.database.Classify(err).Message})[0]))
+			readable([]string{executions.Mask(p.database.Classify(err).Message)})[0]))
 		p.noteKeys(name, t)
 		return nil
 	}
 	if n := packer.Unusable(); n > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%d rows of %s are not looked up: their key is NULL, or a time that "+
-			"operations cannot carry (infinity, years before 1 or after 9999).", n, name))
+		p.notes = append(p.notes, fmt.Sprintf("%d rows of %s are not looked up: their key is NULL, or a value that "+
+			"operations cannot carry (a time of infinity, of years before 1 or after 9999; an integer beyond 64 bits).", n,
+			name))
 	}
 	if keys := packer.Keys(); keys.Len() > 0 {
 		if t.pool == nil {

@@ -3,6 +3,7 @@ package prepare
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,16 +18,24 @@ import (
 type keyDatabase struct {
 	fakeDatabase
 	keys, width int
+	// odd are keys of another type that come first, failure is how reading ends.
+	odd     []any
+	failure error
 }
 
 // ReadRows implements target.RowReader.
 func (d keyDatabase) ReadRows(_ context.Context, _ string, _ time.Duration, row func([]any) error) error {
+	for _, v := range d.odd {
+		if err := row([]any{v}); err != nil {
+			return err
+		}
+	}
 	for i := range d.keys {
 		if err := row([]any{fmt.Sprintf("%0*d", d.width, i)}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.failure
 }
 
 // readsKeys reads the keys of so many tables, and of sampled rows with them, as Plan does.
@@ -53,7 +62,7 @@ func readsKeys(t *testing.T, d keyDatabase, tables int, limit int64, rows [][]an
 	return p, state
 }
 
-// TestTheKeysOfAPlanFitIntoAMessageToANode: the default sample of long texts is halved until it does, and so is one that
+// TestTheKeysOfAPlanFitIntoAMessageToANode: a default sample of long texts is halved until it does, and so is one that
 // the user asked for; what is left out is told.
 func TestTheKeysOfAPlanFitIntoAMessageToANode(t *testing.T) {
 	var values [][]any
@@ -93,5 +102,33 @@ func TestTheKeysOfAPlanFitIntoAMessageToANode(t *testing.T) {
 		if told != (c.known < int64(c.keys)) {
 			t.Errorf("%d of %d keys are known, and it says %q", c.known, c.keys, p.remarks)
 		}
+	}
+}
+
+// TestAKeyBeyondAnIntegerLosesNoOther: it is counted, and no note has a value of a row.
+func TestAKeyBeyondAnIntegerLosesNoOther(t *testing.T) {
+	read := func(d keyDatabase) (*planner, *tableState) {
+		p := &planner{resolved: &resolved{database: d}}
+		state := &tableState{exists: true, keys: &plugin.KeyQuery{SQL: "k", Columns: []string{"id"}, Limit: 100},
+			table: &engine.Table{Name: "t", Key: []string{"id"}, Rows: 3,
+				Columns: []engine.Column{{Name: "id", Type: engine.TypeI64}}}}
+		if err := p.readKeys(t.Context(), "t", state, 1000); err != nil {
+			t.Fatal(err)
+		}
+		return p, state
+	}
+	p, state := read(keyDatabase{odd: []any{"1", "170141183460469231731687303715884105727", "3"}})
+	notes := strings.Join(p.notes, " ")
+	if state.table.KnownKeys != 2 || !strings.Contains(notes, "1 rows of t are not looked up") ||
+		strings.Contains(notes, "1701411") {
+		t.Errorf("%d keys are known: %q", state.table.KnownKeys, notes)
+	}
+	p, _ = read(keyDatabase{failure: errors.New(`invalid input syntax for type bigint: "ann@example.com"`)})
+	if notes = strings.Join(
+		p.notes,
+		" ",
+	); !strings.Contains(notes, "could not be read") ||
+		strings.Contains(notes, "ann") {
+		t.Errorf("%q", notes)
 	}
 }

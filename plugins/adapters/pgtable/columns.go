@@ -143,15 +143,47 @@ func readKey(r sdk.Result, columns []column) []string {
 	return key
 }
 
-// isFresh reports that a default calls a function which may give another value each time. The time of a transaction is
-// the same for all of its rows.
+// freshFunctions give another value each time; of any other function that is not known.
+var freshFunctions = [...]string{
+	"nextval",
+	"gen_random_uuid",
+	"gen_random_bytes",
+	"uuidv4",
+	"uuidv7",
+	"uuid_generate_v1",
+	"uuid_generate_v1mc",
+	"uuid_generate_v4",
+	"random",
+	"clock_timestamp",
+}
+
+// isFresh reports that a default calls a function which gives another value each time. The time of a transaction is the
+// same for all of its rows, and what stands in quotes is a constant.
 func isFresh(expression string) bool {
-	expression = strings.ToLower(expression)
-	for _, same := range [...]string{"now()", "transaction_timestamp()", "statement_timestamp()", "current_user()"} {
-		expression = strings.ReplaceAll(expression, same, "")
+	code := outsideQuotes(strings.ToLower(expression))
+	for _, function := range freshFunctions {
+		for from := 0; ; {
+			at := strings.Index(code[from:], function+"(")
+			if at < 0 {
+				break
+			}
+			if at += from; at == 0 || !isWordByte(code[at-1]) {
+				return true
+			}
+			from = at + 1
+		}
 	}
-	return strings.Contains(expression, "nextval(") || strings.Contains(expression, "uuid") ||
-		strings.Contains(expression, "()") || strings.Contains(expression, "random")
+	return false
+}
+
+// outsideQuotes is an expression without its strings; quotes in a string are doubled.
+func outsideQuotes(expression string) string {
+	parts := strings.Split(expression, "'")
+	code := ""
+	for i := 0; i < len(parts); i += 2 {
+		code += parts[i] + " "
+	}
+	return code
 }
 
 // sampleExpression writes a column as the text that readSample understands.

@@ -208,3 +208,16 @@ func TestWhatIsDroppedIsNotAskedForItsKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestADefaultIsFreshWhereItsFunctionIs: constants and functions that nobody knows give no other value in each row.
+func TestADefaultIsFreshWhereItsFunctionIs(t *testing.T) {
+	for expression, want := range map[string]bool{"nextval('s.t_id_seq'::regclass)": true, "gen_random_uuid()": true,
+		"(gen_random_uuid())::text": true, "public.uuid_generate_v4()": true, "('c-'::text || nextval('x'::regclass))": true,
+		"((random() * (1000)::double precision))::integer": true, "clock_timestamp()": true, "uuidv7()": true,
+		"'00000000-0000-0000-0000-000000000000'::uuid": false, "'random'::text": false, "'it''s random()'::text": false,
+		"current_tenant()": false, "now()": false, "public.my_random()": false, "uuid_nil()": false, "": false} {
+		if got := isFresh(expression); got != want {
+			t.Errorf("%s: %v", expression, got)
+		}
+	}
+}
