@@ -2,7 +2,7 @@ package store
 
 import "github.com/loadstone-db/loadstone/engine"
 
-// KeptSearch is the state of a search as it is stored: without its steps, and with what those need beside their rows, by
+// KeptSearch is the state of a search as it is stored: without its steps, and with what those need beside their rows by
 // their numbers.
 type KeptSearch struct {
 	engine.FindMaxState
