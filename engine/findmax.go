@@ -74,6 +74,10 @@ type FindMaxStep struct {
 	Outcome          StepOutcome `json:"outcome"`
 	// StopReason is a sentence, for a step that is not stable.
 	StopReason string `json:"stop_reason,omitempty"`
+	// QPSError is the standard error of QPS as a fraction, LateSteps how many steps of the search had been measured again
+	// by then because the generator was late. Whoever goes on with the search needs them.
+	QPSError  float64 `json:"-"`
+	LateSteps int     `json:"-"`
 }
 
 // Level is the step's load: connections, or operations per second.

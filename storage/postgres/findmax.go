@@ -15,9 +15,7 @@ import (
 func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	state := p.State
-	state.Steps = nil
-	text, err := document("state of the search", state)
+	text, err := document("state of the search", store.KeepSearch(p.State))
 	if err != nil {
 		return err
 	}
@@ -72,7 +70,7 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 	if text == nil {
 		return nil, nil
 	}
-	var state engine.FindMaxState
+	var state store.KeptSearch
 	if err := parse("state of the search", text, &state); err != nil {
 		return nil, err
 	}
@@ -97,7 +95,8 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 			&step.QPSVsPriorPct, &step.P95VsBaselinePct, &step.QueueDetected, &step.Outcome, &step.StopReason, &step.Repetition,
 			&step.StepID)
 		step.StepStartTime, step.StepEndTime = engine.At(begun), instant(ended)
+		state.Complete(&step)
 		return step, err
 	})
-	return &state, dberr.Failed("reading the search", err)
+	return &state.FindMaxState, dberr.Failed("reading the search", err)
 }

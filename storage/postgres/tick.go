@@ -43,9 +43,7 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 		queueLogs(batch, t.RunID, t.Logs)
 	}
 	if t.FindMax != nil {
-		state := *t.FindMax
-		state.Steps = nil
-		text, err := document("state of the search", state)
+		text, err := document("state of the search", store.KeepSearch(*t.FindMax))
 		if err != nil {
 			return err
 		}

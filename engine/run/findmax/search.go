@@ -171,11 +171,17 @@ func (s *Search) Observe(o Observation) (step engine.FindMaxStep, again string) 
 		return step, s.afterProbe(o)
 	}
 	step = s.evaluate(o)
-	s.steps, s.errors = append(s.steps, step), append(s.errors, o.QPSError)
+	step.QPSError, step.LateSteps = o.QPSError, s.late
+	s.take(step)
+	return step, ""
+}
+
+// take decides what is next after a judged step.
+func (s *Search) take(step engine.FindMaxStep) {
+	s.steps, s.errors = append(s.steps, step), append(s.errors, step.QPSError)
 	s.lengthening = s.lengthFor(s.level)
 	s.noteOverload(step)
 	s.decide(step)
-	return step, ""
 }
 
 // afterLate repeats a step in which the generator was late, or ends the search: with its answer where that is confirmed
@@ -298,26 +304,23 @@ func (s *Search) SetTimes(begun, ended time.Time, measured time.Duration) engine
 	return *step
 }
 
-// Replay returns a search that has judged the given steps, as an earlier process did.
+// Replay returns a search that has judged the given steps, as an earlier process did. That one went on after each but
+// the last: where they alone would end the search, it had seen more.
 func Replay(cfg Config, steps []engine.FindMaxStep) *Search {
 	s := New(cfg)
 	for _, step := range steps {
-		if s.stage == engine.StageDone {
-			break
-		}
+		s.result, s.unsteady, s.probe = nil, false, probe{}
 		if s.level, s.stage = step.Level(), step.Stage; s.stage == engine.StageConfirming {
 			s.confirming = s.level
 		}
-		missing := 0
-		if step.Outcome == engine.OutcomeErrorThreshold && !s.tooManyErrors(step.ErrorRate*100) {
-			missing = 1
+		if len(s.steps) == 0 {
+			s.baseline = step.P95LatencyMs
 		}
-		s.lengthening = maxLengthening // it was judged with what it had
-		s.Observe(Observation{Missing: missing, Operations: step.TotalQueries, Errors: step.ErrorCount,
-			Dropped: step.DroppedCount, QPS: step.QPS,
-			P50: step.P50LatencyMs, P95: step.P95LatencyMs, P99: step.P99LatencyMs, Queued: step.QueueDetected})
-		// Their ids, numbers and times are the earlier process's own.
-		s.steps[len(s.steps)-1] = step
+		if step.Held() && s.byThroughput() {
+			s.evaluateGrowth(Observation{QPS: step.QPS}) // which counts how often there was none
+		}
+		s.late = step.LateSteps
+		s.take(step)
 	}
 	return s
 }

@@ -148,6 +148,53 @@ func TestASeriesWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// TestANoisySearchIsReplayed: where steps scatter the answer lies on a line that is fitted to all of them. Whoever goes
+// on behind any step wants the same next as the search that went on by itself, and knows how often the generator was
+// late. Steps of which no error is known end no search that had gone on.
+func TestANoisySearchIsReplayed(t *testing.T) {
+	fitted := false
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		target := targets["M/M/c"](12, rng)
+		cfg := Config{Unit: engine.FindMaxConnections, Start: 2, Increment: 8, Max: 200, QPSStabilityPct: 5,
+			LatencyStabilityPct: 20, MaxErrorRatePct: 1, StepSeconds: stepSeconds, SLO: &engine.SLO{P95Ms: ms(1e6)}}
+		s := New(cfg)
+		for level, stage, ok := s.Next(); ok; level, stage, ok = s.Next() {
+			if stage != engine.StageRecovering && stage != engine.StageOverloading && len(s.Steps()) > 0 {
+				again := Replay(cfg, slices.Clone(s.Steps()))
+				wants, next, more := again.Next()
+				if wants != level || next != stage || !more || again.late != s.late || again.answer() != s.answer() {
+					t.Fatalf("seed %d, behind step %d: %v %s instead of %v %s, late %d of %d", seed, len(s.Steps()), wants, next,
+						level, stage, again.late, s.late)
+				}
+				ok, _ := s.holding()
+				_, fits := fitHinge(ok)
+				fitted = fitted || fits
+			}
+			o := target.closed(int(level), stepSeconds*s.Lengthening())
+			o.QPSError = max(o.QPSError, 0.01)
+			if rng.IntN(8) == 0 {
+				late := o
+				late.GeneratorLate = "used all of its CPU"
+				s.Observe(late)
+				_, _ = s.Observe(o)
+				continue
+			}
+			s.Observe(o)
+		}
+		unknown := slices.Clone(s.Steps())
+		for i := range unknown {
+			unknown[i].QPSError = 0
+		}
+		if again := Replay(cfg, unknown); len(again.Steps()) != len(unknown) {
+			t.Errorf("seed %d: %d of %d steps", seed, len(again.Steps()), len(unknown))
+		}
+	}
+	if !fitted {
+		t.Error("no line was fitted")
+	}
+}
+
 // TestASeriesIsReplayed: wherever a process ends, its successor knows the same.
 func TestASeriesIsReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

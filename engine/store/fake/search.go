@@ -12,8 +12,7 @@ import (
 
 // searchState is the state of a search as it is stored, without its steps.
 func searchState(state engine.FindMaxState) ([]byte, error) {
-	state.Steps = nil
-	return document("state of the search", state)
+	return document("state of the search", store.KeepSearch(state))
 }
 
 // SaveFindMax implements run.ControlStore.
@@ -58,7 +57,7 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 	if err != nil || r.search == nil {
 		return nil, err
 	}
-	state, err := read[engine.FindMaxState]("state of the search", r.search)
+	state, err := read[store.KeptSearch]("state of the search", r.search)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,8 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 		if err != nil {
 			return nil, err
 		}
+		state.Complete(&step)
 		state.Steps = append(state.Steps, step)
 	}
-	return &state, nil
+	return &state.FindMaxState, nil
 }

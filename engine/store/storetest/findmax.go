@@ -22,12 +22,29 @@ func findMax(t *testing.T, s Store) {
 	Must(t, err)
 	ms, rate, gain := 1.5, 250.0, -3.5
 	step := func(n int) engine.FindMaxStep {
-		return engine.FindMaxStep{StepNumber: n, StepID: fmt.Sprintf("step-%d", n), Repetition: n,
-			Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(Noon),
-			StepEndTime:         engine.At(Noon.Add(time.Second)),
-			StepDurationSeconds: 1, TotalQueries: 100, QPS: 100, P50LatencyMs: &ms, P95LatencyMs: &ms, P99LatencyMs: &ms,
-			ErrorCount: 1, DroppedCount: 2, ErrorRate: 0.01,
-			QPSVsPriorPct: &gain, P95VsBaselinePct: &gain, Outcome: engine.OutcomeStable}
+		return engine.FindMaxStep{
+			StepNumber:             n,
+			StepID:                 fmt.Sprintf("step-%d", n),
+			Repetition:             n,
+			Stage:                  engine.StageStepping,
+			TotalTargetConnections: 4 * n,
+			StepStartTime:          engine.At(Noon),
+			StepEndTime:            engine.At(Noon.Add(time.Second)),
+			StepDurationSeconds:    1,
+			TotalQueries:           100,
+			QPS:                    100,
+			P50LatencyMs:           &ms,
+			P95LatencyMs:           &ms,
+			P99LatencyMs:           &ms,
+			ErrorCount:             1,
+			DroppedCount:           2,
+			ErrorRate:              0.01,
+			QPSVsPriorPct:          &gain,
+			P95VsBaselinePct:       &gain,
+			Outcome:                engine.OutcomeStable,
+			QPSError:               0.01 * float64(n),
+			LateSteps:              3 - n,
+		}
 	}
 	second := step(2)
 	second.TotalTargetConnections, second.TargetQPS, second.Outcome, second.StopReason = 0, &rate, engine.OutcomePlateau,
@@ -36,10 +53,11 @@ func findMax(t *testing.T, s Store) {
 		nil, nil, true
 	state := engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 2, TargetWorkers: 8,
 		Status: engine.StageStepping, UpperBound: 90, LastUpdated: engine.At(Noon)}
+	state.Steps = []engine.FindMaxStep{step(1)}
 	p := store.FindMaxProgress{RunID: "r1", Epoch: epoch, State: state, Steps: []engine.FindMaxStep{step(1)}}
 	Must(t, s.SaveFindMax(ctx, p))
 	Must(t, s.SaveFindMax(ctx, p))
-	p.State.CurrentStep, p.Steps = 3, []engine.FindMaxStep{second}
+	p.State.CurrentStep, p.State.Steps, p.Steps = 3, []engine.FindMaxStep{step(1), second}, []engine.FindMaxStep{second}
 	Must(t, s.SaveFindMax(ctx, p))
 	got, err := s.FindMax(ctx, "r1")
 	Must(t, err)
@@ -50,7 +68,7 @@ func findMax(t *testing.T, s Store) {
 
 	// A second of the run keeps the state too, and no step.
 	state = p.State
-	state.StepElapsed, state.Steps = 4.5, []engine.FindMaxStep{step(7)}
+	state.StepElapsed, state.Steps = 4.5, []engine.FindMaxStep{step(1), second, step(7)}
 	Must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch, FindMax: &state}))
 	got, err = s.FindMax(ctx, "r1")
 	Must(t, err)
@@ -66,6 +84,9 @@ func findMax(t *testing.T, s Store) {
 
 	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections,
 		QPS: 9, Steps: 2, Reason: "It sustains 8.", History: want.Steps}
+	for i := range answer.History { // what goes on with a search is not in its answer
+		answer.History[i].QPSError, answer.History[i].LateSteps = 0, 0
+	}
 	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FindMax: answer}))
 	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "something else"}))
 	rows, err := s.Results(ctx, "r1")

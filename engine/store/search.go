@@ -1,0 +1,31 @@
+package store
+
+import "github.com/loadstone-db/loadstone/engine"
+
+// KeptSearch is the state of a search as it is stored: without its steps, and with what those need beside their rows by
+// their numbers.
+type KeptSearch struct {
+	engine.FindMaxState
+	StepErrors map[int]float64 `json:"step_errors,omitempty"`
+	StepsLate  map[int]int     `json:"steps_late,omitempty"`
+}
+
+// KeepSearch makes it of a state with all its steps.
+func KeepSearch(state engine.FindMaxState) KeptSearch {
+	kept := KeptSearch{FindMaxState: state, StepErrors: map[int]float64{}, StepsLate: map[int]int{}}
+	for _, step := range state.Steps {
+		if step.QPSError > 0 {
+			kept.StepErrors[step.StepNumber] = step.QPSError
+		}
+		if step.LateSteps > 0 {
+			kept.StepsLate[step.StepNumber] = step.LateSteps
+		}
+	}
+	kept.Steps = nil
+	return kept
+}
+
+// Complete gives a step that was read what its row does not have.
+func (k *KeptSearch) Complete(step *engine.FindMaxStep) {
+	step.QPSError, step.LateSteps = k.StepErrors[step.StepNumber], k.StepsLate[step.StepNumber]
+}
