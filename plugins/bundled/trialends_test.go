@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -87,6 +88,62 @@ func TestATrialWaitsForNobody(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); b.value(busy) != "0"; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the server still executes what was tried")
+		}
+	}
+}
+
+// plainer is Postgres without what it is told to lack: statements that begin so cannot be prepared.
+type plainer struct {
+	target.Driver
+	lacks []string
+}
+
+type plainerDatabase struct {
+	target.Database
+	lacks []string
+}
+
+func (d plainer) Open(cfg target.Config) (target.Database, error) {
+	db, err := d.Driver.Open(cfg)
+	return plainerDatabase{db, d.lacks}, err
+}
+
+func (d plainerDatabase) LockLimit(limit time.Duration) string {
+	return d.Database.(target.LockLimiter).LockLimit(limit)
+}
+
+func (d plainerDatabase) Connect(ctx context.Context, statements []engine.Statement) (target.Conn, error) {
+	for _, s := range statements {
+		for _, begins := range d.lacks {
+			if strings.HasPrefix(s.SQL, begins) {
+				return nil, &engine.Error{Code: engine.CodeTarget, Message: "Statement " + s.ID + " cannot be prepared."}
+			}
+		}
+	}
+	return d.Database.Connect(ctx, statements)
+}
+
+// TestATrialDoesWithoutWhatAServerLacks: what it adds to the statements of a run refuses no run.
+func TestATrialDoesWithoutWhatAServerLacks(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(`CREATE TABLE plain (id int PRIMARY KEY, note text)`,
+		`INSERT INTO plain SELECT g, 'x' FROM generate_series(1, 20) g`)
+	sc := b.asking("mix", "plain", `{"weights":{"UPDATE":1}}`, nil)
+	sc.Target.AllowWrites = true
+	for _, lacks := range [][]string{nil, {"SET CONSTRAINTS"}, {"SET CONSTRAINTS", "SET LOCAL"}} {
+		deps := b.deps()
+		deps.Drivers = map[string]target.Driver{"postgres": plainer{postgres.NewDriver(), lacks}}
+		f, err := prepare.Inspect(t.Context(), deps, sc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := triedIn(f)
+		if !f.OK || len(found) != min(len(lacks), 1)+1 || found[len(found)-1].Outcome != prepare.CheckOK {
+			t.Errorf("without %v: %+v", lacks, f.Checks)
+		}
+		if len(lacks) > 0 && !strings.Contains(found[0].Message, "deferred constraints") {
+			t.Errorf("without %v: %+v", lacks, found[0])
 		}
 	}
 }

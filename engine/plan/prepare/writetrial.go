@@ -103,17 +103,39 @@ func (p *planner) trialConfig() target.Config {
 		ApplicationName: "loadstone trial", Warehouse: p.sc.Target.Warehouse, Prepared: p.sc.Target.Prepared}
 }
 
-// connect opens the connection of the trial.
-func (t *trial) connect(ctx context.Context, database target.Database) (err error) {
+// connect opens the connection of the trial. A server that cannot prepare what the trial adds does without it.
+func (t *trial) connect(ctx context.Context, database target.Database) error {
+	limiter, limits := database.(target.LockLimiter)
+	err := t.connectWith(ctx, database, limiter, t.planner.settle)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if again := t.connectWith(ctx, database, limiter, ""); again == nil {
+		t.notes = append(t.notes, "The server cannot check deferred constraints before COMMIT: they were not tried.")
+		return nil
+	}
+	if limits && ctx.Err() == nil && t.connectWith(ctx, database, nil, "") == nil {
+		t.notes = append(t.notes,
+			"The server can bound no wait for a lock, nor check deferred constraints before COMMIT: they were not tried.")
+		return nil
+	}
+	return err
+}
+
+func (t *trial) connectWith(ctx context.Context, database target.Database, limiter target.LockLimiter,
+	settle string) (err error) {
 	statements := slices.Clone(t.plan.Statements)
+	t.locks, t.settle = 0, 0
 	add := func(id, sql string) uint16 {
 		statements = append(statements, engine.Statement{ID: id, Kind: engine.KindGenericSQL, SQL: sql})
 		return uint16(len(statements) - 1)
 	}
-	if limiter, ok := database.(target.LockLimiter); ok {
+	if limiter != nil {
 		t.locks = add(locksID, limiter.LockLimit(trialLock))
 	}
-	t.settle = add(settleID, t.planner.settle)
+	if settle != "" {
+		t.settle = add(settleID, settle)
+	}
 	t.conn, err = database.Connect(ctx, statements)
 	return err
 }
