@@ -147,3 +147,42 @@ func TestATrialDoesWithoutWhatAServerLacks(t *testing.T) {
 		}
 	}
 }
+
+// TestATrialSaysWhatItDidNotSee: a statement that met no row, one that was never drawn, and those behind a connection
+// that was lost are named, each with what helps.
+func TestATrialSaysWhatItDidNotSee(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(`CREATE TABLE kept (id int PRIMARY KEY, note text)`,
+		`INSERT INTO kept SELECT g, 'x' FROM generate_series(1, 20) g`,
+		`CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`,
+		`CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$`)
+	look := func(params string, want ...string) {
+		t.Helper()
+		sc := b.asking("mix", "kept", params, nil)
+		sc.Target.AllowWrites = true
+		f := b.look(sc)
+		var said []string
+		for _, c := range triedIn(f) {
+			said = append(said, string(c.Outcome)+": "+c.Message+" -> "+c.Fix)
+		}
+		text := strings.Join(said, "\n")
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q in\n%s", params, w, text)
+			}
+		}
+		if !f.OK || strings.Contains(text, "nobody holds locks") {
+			t.Errorf("%s: %v\n%s", params, f.OK, text)
+		}
+	}
+	look(`{"weights":{"UPDATE":1}}`, "ok: The database takes update", "sequences advanced")
+	look(`{"weights":{"UPDATE":0.001,"INSERT":1000}}`, "warning: Not tried before the load: update.", "takes insert")
+	b.exec(`CREATE TRIGGER nothing BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION nothing()`)
+	look(`{"weights":{"UPDATE":1}}`, "warning: The statement update met no row in any of the 20 operations")
+	b.exec(`CREATE TRIGGER leave BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION leave()`)
+	look(`{"weights":{"UPDATE":1,"INSERT":1}}`, "insert could not be tried", "see why the database ended the connection")
+	b.exec(`CREATE TRIGGER aleave BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION leave()`)
+	look(`{"weights":{"UPDATE":1,"INSERT":1}}`, "because the connection was lost: ")
+}
