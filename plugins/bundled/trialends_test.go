@@ -165,7 +165,7 @@ func TestATrialSaysWhatItDidNotSee(t *testing.T) {
 		f := b.look(sc)
 		var said []string
 		for _, c := range triedIn(f) {
-			said = append(said, string(c.Outcome)+": "+c.Message+" -> "+c.Fix)
+			said = append(said, c.Outcome+": "+c.Message+" -> "+c.Fix)
 		}
 		text := strings.Join(said, "\n")
 		for _, w := range want {
