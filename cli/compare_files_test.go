@@ -29,12 +29,13 @@ func TestAComparisonIsWrittenAsCSVAndJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil || len(rows) < 6 || strings.Join(rows[0], " ") != "metric unit a b difference low high verdict reason" {
+	head := "metric unit a b difference low high detectable more_runs verdict reason"
+	if err != nil || len(rows) < 6 || strings.Join(rows[0], " ") != head {
 		t.Fatalf("%v: %q", err, text)
 	}
 	verdicts := map[string]string{}
 	for _, r := range rows[1:] {
-		verdicts[r[0]] = r[7]
+		verdicts[r[0]] = r[9]
 	}
 	if verdicts["qps"] != "worse" {
 		t.Errorf("half the throughput: %v", verdicts)

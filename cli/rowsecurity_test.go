@@ -72,6 +72,9 @@ func (s *shopDatabase) drive(template string, doc any, flags ...string) (code in
 	return code, message
 }
 
+// triedBefore is how many operations of a statement are tried before a run.
+const triedBefore = "20"
+
 // template is a short run of mix.
 func (s *shopDatabase) template(table, params, more string) string {
 	return "name: shop\ntarget: {connection: {driver: postgres, dsn: \"" + s.dsn + "\"}, adapter: postgres, table_name: " +
@@ -80,20 +83,29 @@ func (s *shopDatabase) template(table, params, more string) string {
 		"}\n" + more
 }
 
-// TestAKindThatRowSecurityRefusesExits3 through the whole program; one of the template's own
-// thresholds allows it, and the figures are no better for that.
+// TestAKindThatRowSecurityRefusesExits3 through the whole program: what is refused at once is named before the run, and
+// of what is refused later one of the template's own thresholds may allow it; the figures are no better for that.
 func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 	t.Parallel()
 	s := newShopDatabase(t)
-	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
+	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)", "CREATE SEQUENCE tries",
 		"INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g",
 		"ALTER TABLE orders ENABLE ROW LEVEL SECURITY", "ALTER TABLE orders FORCE ROW LEVEL SECURITY",
 		"CREATE POLICY r ON orders FOR SELECT USING (true)", "CREATE POLICY w ON orders FOR INSERT WITH CHECK (false)",
-		"DROP ROLE IF EXISTS clerk", "CREATE ROLE clerk", "GRANT SELECT, INSERT ON orders TO clerk")
+		"DROP ROLE IF EXISTS clerk", "CREATE ROLE clerk", "GRANT SELECT, INSERT ON orders TO clerk",
+		"GRANT USAGE ON SEQUENCE tries TO clerk")
 	s.dsn += " role=clerk"
 	t.Cleanup(func() {
 		_, _ = s.db.Exec(context.Background(), "DROP OWNED BY clerk; DROP ROLE clerk")
 	})
+	template := "{weights: {POINT_LOOKUP: 9, INSERT: 1}}"
+	code, message := s.drive(s.template("orders", template, ""), nil, "--allow-writes")
+	if code != terminal.ExitUsage || !strings.Contains(message, "row-level security policy") ||
+		!strings.Contains(message, "weights.INSERT") {
+		t.Errorf("refused at once: exit %d\n%s", code, message)
+	}
+	// What is tried before the run is let in.
+	s.exec("ALTER POLICY w ON orders WITH CHECK (nextval('tries') <= " + triedBefore + ")")
 	for _, c := range []struct {
 		thresholds string
 		code       int
@@ -103,8 +115,8 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 		{"thresholds: [\"INSERT.error_rate <= 1\"]", terminal.ExitPassed, 0},
 	} {
 		var sum engine.Summary
-		code, message := s.drive(s.template("orders", "{weights: {POINT_LOOKUP: 9, INSERT: 1}}", c.thresholds), &sum,
-			"--allow-writes")
+		s.exec("ALTER SEQUENCE tries RESTART")
+		code, message := s.drive(s.template("orders", template, c.thresholds), &sum, "--allow-writes")
 		failed := 0
 		for _, th := range sum.Thresholds {
 			if !th.Passed {
@@ -167,12 +179,15 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 	t.Parallel()
 	s := newShopDatabase(t)
-	s.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id % 8 = 1 THEN RETURN NEW; " +
+	s.exec("CREATE SEQUENCE tries")
+	s.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+		"IF nextval('tries') <= " + triedBefore + " OR NEW.id % 8 = 1 THEN RETURN NEW; " +
 		"ELSIF TG_TABLE_NAME = 'loud' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL; END $$")
 	for _, table := range []string{"loud", "silent"} {
 		s.exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, note text)",
 			"INSERT INTO "+table+" SELECT g, 'x' FROM generate_series(1, 1000) g",
-			"CREATE TRIGGER t BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION refuse()")
+			"CREATE TRIGGER t BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION refuse()",
+			"ALTER SEQUENCE tries RESTART")
 		var sum engine.Summary
 		code, message := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum,
 			"--allow-writes")
@@ -180,7 +195,7 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 		if code != terminal.ExitPassed || lookups == nil || inserts == nil {
 			t.Fatalf("%s: exit %d\n%s", table, code, message)
 		}
-		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {
+		if left := inserts.Errors + inserts.NoRows; left < inserts.Count*2/5 {
 			t.Errorf("%s: only %d of %d were refused", table, left, inserts.Count)
 		}
 		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 ||

@@ -127,6 +127,7 @@ var refusals = []struct {
 	{"CREATE SINK z TYPE PRINT ON w9", "WorkerDoesNotExistForSink", 422, 1, 29, "did you mean w1?"},
 	{"CREATE SINK z TYPE PRINTT", "SinkTypeDoesNotExist", 422, 1, 20, "did you mean PRINT?"},
 	{"CREATE SINK z TYPE WEBHOOK SET('ftp://h/' AS SINK.URL)", "InvalidConfig", 422, 1, 32, ""},
+	{"CREATE SINK z TYPE WEBHOOK SET('http://169.254.169.254/' AS SINK.URL)", "InvalidConfig", 422, 1, 32, ""},
 	{"SELECT x FROM a WINDOW TUMBLNG(ts, SIZE 5 SEC) INTO s", "ParserError", 422, 1, 24, "did you mean TUMBLING?"},
 	{"SELECT x FROM a INTO ss", "SinkDoesNotExistForQuery", 422, 1, 22, "did you mean s?"},
 	{"SELECT runIt FROM run_events INTO s", "BinderError", 422, 1, 8, "did you mean runId?"},

@@ -508,12 +508,12 @@ var causeWords = map[NoteCode]func(Note) string{
 
 // freezes says how often all operations waited together, and whose that was.
 func freezes(n Note) string {
-	whose := "the target did not answer, while the generator ran and the network sent nothing again"
+	whose := "the target did not answer: neither a standstill of the generator nor a loss in the network explains it"
 	switch n.Cause {
 	case StallOfGenerator:
 		whose = "the generator itself stood still"
 	case StallOfNetwork:
-		whose = "the network lost or held what was sent, which the generator's machine sent again"
+		whose = "the network lost or held what was sent: the generator's machine sent as much again as for all connections"
 	case StallUnknown:
 		whose = "whether it was the target, the network or the generator is not known"
 	}

@@ -10,9 +10,10 @@ import (
 	"strconv"
 )
 
-// MaxPackedKeys is how many bytes the sampled keys of a table take at most. Of keys that would take
-// more, every second one is kept, then every fourth, and so on.
-const MaxPackedKeys = 128 << 20
+// MaxPackedKeys is how many bytes the sampled keys and rows of all tables of a plan take at most together: a message
+// to a node of another process takes 32 MB, and has them a third larger. Of keys that would take more, every second one
+// is kept, then every fourth, and so on.
+const MaxPackedKeys = 20 << 20
 
 // PackedKeys are sampled keys of a table, in the order of the key, packed column by column: 8 bytes
 // for a number or a time, 16 for a UUID, 1 for a bool, and 4 more than its own for any other text.
@@ -153,6 +154,8 @@ type KeyPacker struct {
 	every, seen int
 	// unusable counts keys that nothing finds: a part of them is NULL.
 	unusable int
+	// lowered: keys were left out because all would take too many bytes.
+	lowered bool
 }
 
 // NewKeyPacker packs keys of these columns: at most so many, and into at most limit bytes.
@@ -186,6 +189,7 @@ func (p *KeyPacker) Add(values []any) error {
 	}
 	p.keys.count++
 	for p.keys.count > 1 && (p.keys.count > p.most || p.keys.Bytes() > p.limit) {
+		p.lowered = p.lowered || p.keys.count <= p.most
 		p.halve()
 	}
 	return nil
@@ -203,6 +207,9 @@ func (p *KeyPacker) halve() {
 
 // Unusable is how many keys were left out because a part of them is NULL.
 func (p *KeyPacker) Unusable() int { return p.unusable }
+
+// Lowered reports that keys were left out because all that were asked for would take too many bytes.
+func (p *KeyPacker) Lowered() bool { return p.lowered }
 
 // Keys are the packed keys; nothing may be added afterwards.
 func (p *KeyPacker) Keys() *PackedKeys { return &p.keys }

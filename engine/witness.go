@@ -118,21 +118,43 @@ func (w Witness) WaitShare() float64 {
 	return float64(w.WaitNs) / float64(w.RunNs+w.WaitNs)
 }
 
+// Waited is the part of a time in which the process was to do something that it was kept from it: that of its threads,
+// or all of it where the system does not tell and the thread that is to wake is late.
+func (w Witness) Waited() float64 {
+	if !w.Known && w.Late.Mean() >= 1 {
+		return 1
+	}
+	return w.WaitShare()
+}
+
 // Uncertainty says by how much percentiles may be too high, in milliseconds, because of the generator.
 type Uncertainty struct{ P50, P95, P99 float64 }
 
+// What threads wait before they run also where nothing else wants the processor, in milliseconds, and the part of the
+// time below which they wait too little for any figure to show it.
+const (
+	wakesInMs = 0.01
+	leastWait = 0.02
+)
+
 // Uncertainty judges what was noticed: an operation that ends while its thread waits for a processor is recorded late.
-// How late a thread is that is to wake says it of the tail, the wait before each time that a thread runs of all;
+// The wait before each time that a thread runs says it of all, how late a thread is that is to wake of the tail;
 // and of the time between the first byte of an answer and its record (decodeMs, the mean) the part in which threads
-// waited is no time of the target's. It is a pure function.
+// waited is no time of the target's. A thread that is to wake is late on an idle machine too, as timers are: where the
+// system tells how long threads waited, its lateness counts as far as they did. It is a pure function.
 func (w Witness) Uncertainty(decodeMs float64) Uncertainty {
-	wait, waiting := w.Late.Mean(), w.WaitShare()
-	switch {
-	case w.Known && w.Slices > 0:
-		wait = max(wait, float64(w.WaitNs)/float64(w.Slices)/1e6)
-	case wait >= 1:
-		waiting = 1 // the system does not tell, and the thread that looks is late
+	wait, waiting := w.Late.Mean(), w.Waited()
+	late := w.Late.Quantile
+	if w.Known {
+		wait = float64(w.WaitNs) / float64(max(w.Slices, 1)) / 1e6
+		late = func(q float64) float64 {
+			if waiting < leastWait {
+				return 0
+			}
+			// Of waits with a mean at most the part 1 − q is longer than the mean ÷ (1 − q).
+			return min(w.Late.Quantile(q), max(wait-wakesInMs, 0)/(1-q))
+		}
 	}
-	at := func(q float64) float64 { return max(wait, w.Late.Quantile(q)) + waiting*decodeMs }
+	at := func(q float64) float64 { return max(wait, late(q)) + waiting*decodeMs }
 	return Uncertainty{at(0.5), at(0.95), at(0.99)}
 }

@@ -26,18 +26,20 @@ func TestUncertaintyCoversWhatTheGeneratorAdds(t *testing.T) {
 		}
 		const n = 20_000
 		truth, measured := make([]float64, n), make([]float64, n)
-		w := Witness{Retransmits: -1}
+		w := Witness{Known: rapid.Bool().Draw(rt, "schedstat"), RunNs: n * 30_000, Slices: n, Retransmits: -1}
 		for i := range n {
+			added := late()
 			truth[i] = middle * (1 + spread*(2*r.Float64()-1))
-			measured[i] = truth[i] + late()
-			w.Late.Record(late())
+			measured[i] = truth[i] + added
+			w.WaitNs += int64(added*1e6) + 4000
+			w.Late.Record(added) // drawn once: what is compared must not differ by chance
 		}
 		slices.Sort(truth)
 		slices.Sort(measured)
 		u := w.Uncertainty(0)
 		for _, q := range []struct{ q, may float64 }{{0.5, u.P50}, {0.95, u.P95}, {0.99, u.P99}} {
 			at := int(q.q * n)
-			if high := measured[at] - truth[at]; high > 1.15*q.may+0.15 {
+			if high := measured[at] - truth[at]; high > 1.15*q.may+0.25 {
 				rt.Fatalf("P%v is %.3f ms too high, and %.3f are admitted", 100*q.q, high, q.may)
 			}
 		}
@@ -45,6 +47,30 @@ func TestUncertaintyCoversWhatTheGeneratorAdds(t *testing.T) {
 			rt.Fatalf("%+v", u)
 		}
 	})
+}
+
+// TestLateTimersAreNoStarvation: on an idle machine a thread that is to wake is late as well, as its timers are. Where
+// threads did not wait for a processor, that adds nothing to what an operation takes.
+func TestLateTimersAreNoStarvation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		slices := rapid.Int64Range(1, 1e6).Draw(rt, "slices")
+		w := Witness{Known: true, Slices: slices, Retransmits: -1,
+			RunNs:  slices * rapid.Int64Range(5_000, 200_000).Draw(rt, "ns that each runs"),
+			WaitNs: slices * rapid.Int64Range(0, 10_000).Draw(rt, "ns that each waits")}
+		for _, ms := range rapid.SliceOfN(rapid.Float64Range(0, 20), 1, 100).Draw(rt, "late") {
+			w.Late.Record(ms)
+		}
+		if u := w.Uncertainty(0); u.P50 > 0.0101 || u.P95 > 0.0101 || u.P99 > 0.0101 {
+			rt.Fatalf("%+v", u)
+		}
+	})
+	few := Witness{Known: true, RunNs: 2e9, WaitNs: 1e7, Slices: 100}
+	for range 1000 {
+		few.Late.Record(0.2)
+	}
+	if u := few.Uncertainty(0); u.P99 > 0.101 {
+		t.Errorf("threads waited in 0.5 %% of the time: %+v", u)
+	}
 }
 
 func TestUncertaintyOfWitnesses(t *testing.T) {

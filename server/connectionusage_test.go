@@ -40,6 +40,9 @@ func TestWhatUsesAConnection(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	b.do("POST", "/api/connections/"+c.ConnectionID+"/test", nil).want(t, 200)
+	if left := time.Until(b.runs.checkUntil); left < 2*time.Minute {
+		t.Errorf("a test of a connection has %v, and its hosts two minutes", left)
+	}
 	if u = use(c.ConnectionID); u.Worked == nil || u.Worked.By != "test" || u.Worked.ChangedSince ||
 		time.Since(u.Worked.At.Time) > time.Minute {
 		t.Errorf("after a test: %+v", u.Worked)

@@ -27,8 +27,11 @@ const requestIDHeader = "X-Request-Id"
 func (s *Server) observe(c *fiber.Ctx) error {
 	begin := time.Now()
 	limit := requestTimeout
-	if api.IsUpload(c.Method(), c.Path()) {
+	switch {
+	case api.IsUpload(c.Method(), c.Path()):
 		limit = api.UploadTimeout
+	case api.IsConnectionTest(c.Method(), c.Path()):
+		limit = api.ConnectionTestTimeout
 	}
 	ctx, cancel := context.WithTimeout(s.streams, limit)
 	defer cancel()

@@ -21,14 +21,15 @@ import (
 // orchestra is a runs service without load.
 type orchestra struct {
 	*memory
-	lmu     sync.Mutex
-	live    map[string]*engine.LiveState
-	subs    map[string][]chan *engine.LiveState
-	dsns    []string
-	created []engine.Scenario
-	n       int
-	panics  bool
-	figures *engine.Figures // of runs that have completed, nil for some
+	lmu        sync.Mutex
+	live       map[string]*engine.LiveState
+	subs       map[string][]chan *engine.LiveState
+	dsns       []string
+	checkUntil time.Time
+	created    []engine.Scenario
+	n          int
+	panics     bool
+	figures    *engine.Figures // of runs that have completed, nil for some
 }
 
 func newOrchestra(m *memory) *orchestra {
@@ -227,8 +228,9 @@ func (o *orchestra) StopEnrichment(_ context.Context, runID, _ string) (engine.E
 		Message: "No enrichment of this run is under way."}
 }
 
-func (o *orchestra) CheckConnection(_ context.Context, _ string, dsn secret.Secret) (target.ServerInfo, error) {
+func (o *orchestra) CheckConnection(ctx context.Context, _ string, dsn secret.Secret) (target.ServerInfo, error) {
 	o.lmu.Lock()
+	o.checkUntil, _ = ctx.Deadline()
 	o.dsns = append(o.dsns, dsn.Reveal())
 	o.lmu.Unlock()
 	if strings.Contains(dsn.Reveal(), "unreachable") {

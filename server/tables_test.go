@@ -83,7 +83,9 @@ func (noTables) SaveQuery(_ context.Context, q query.SavedQuery) (query.SavedQue
 
 func (noTables) DeleteSavedQuery(context.Context, string) error { return nil }
 
-func (noTables) Recheck(context.Context, func(refresh.Table) string) error { return nil }
+func (noTables) Recheck(context.Context, func(context.Context) (func(refresh.Table) string, error)) error {
+	return nil
+}
 
 func (noTables) Drop(context.Context, string) error { return nil }
 
@@ -95,6 +97,33 @@ func (noTables) AddReader(_ context.Context, name string, renew bool) (string, e
 }
 
 func (noTables) RemoveReader(context.Context, string) error { return nil }
+
+// revokedTables are one, suspended since its owner was locked out.
+type revokedTables struct{ noTables }
+
+func (revokedTables) State(context.Context) (refresh.State, error) {
+	return refresh.State{Tables: []refresh.Table{{Name: "adas", Sources: []string{}, Status: refresh.Suspended,
+		OwnerID: "the-id-of-ada", Owner: "ada", Suspended: "ada, whose table it is, is locked out"}}}, nil
+}
+
+// TestViewersAreNotToldOfOwners: why a table is suspended says what has become of a user, which operators are told.
+func TestViewersAreNotToldOfOwners(t *testing.T) {
+	t.Parallel()
+	b := start(t, func(o *server.Options) { o.Tables = revokedTables{} })
+	_, operator := b.join("ola", store.RoleOperator)
+	_, viewer := b.join("vic", store.RoleViewer)
+	for _, path := range []string{"/api/v1/tables", "/api/v1/tables/adas"} {
+		told := string(b.do("GET", path, nil, operator...).body)
+		if !strings.Contains(told, "the-id-of-ada") || !strings.Contains(told, "ada, whose table it is, is locked out") {
+			t.Errorf("%s: an operator is told %s", path, told)
+		}
+		told = string(b.do("GET", path, nil, viewer...).body)
+		if strings.Contains(told, "the-id-of-ada") || strings.Contains(told, "locked out") ||
+			!strings.Contains(told, `"suspended_reason":"its owner may no longer have it refreshed"`) {
+			t.Errorf("%s: a viewer is told %s", path, told)
+		}
+	}
+}
 
 // TestWhoMayDoWhatWithTables: a token that only reads may query, and changes nothing; logins are made by admins.
 func TestWhoMayDoWhatWithTables(t *testing.T) {

@@ -382,11 +382,19 @@ func (t *Tables) Drop(ctx context.Context, name string) error {
 	return db.Drop(ctx, name)
 }
 
-// Recheck asks judge about each table that has an owner, and suspends those of which it says why.
-func (t *Tables) Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error {
+// Recheck asks a judge about each table that has an owner, and suspends those of which it says why. users is asked for
+// the judge when the tables are read.
+func (t *Tables) Recheck(
+	ctx context.Context,
+	users func(context.Context) (judge func(refresh.Table) (why string), err error),
+) error {
 	owned, err := t.s.Store.OwnedTables(ctx)
 	if err != nil {
 		return fmt.Errorf("checking derived tables: %w", err)
+	}
+	judge, err := users(ctx)
+	if err != nil {
+		return err
 	}
 	var failed []error
 	for _, table := range owned {

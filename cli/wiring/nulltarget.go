@@ -65,7 +65,7 @@ func nullStats(ctx context.Context, dsn string) (*engine.HistogramData, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking the null target: %w", err)
 	}
-	if len(results) != 1 || len(results[0].Rows) != 1 {
+	if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
 		return nil, errors.New("asking the null target: it has no answer")
 	}
 	var data engine.HistogramData

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/rs/zerolog"
@@ -43,9 +44,20 @@ func OpenRules(o RuleOptions) rules.StartFunc {
 		return connector.NewWebhook(ctx, url, columns, o.Egress, tell)
 	}
 	return func(run engine.Run) *rules.Set {
-		return rules.Start(run.Scenario.Rules, run.Rules,
-			rules.Options{Webhook: webhook, RunID: run.RunID, Owner: run.CreatedBy, Node: protocol.OwnNode,
+		return rules.Start(
+			run.Scenario.Rules,
+			run.Rules,
+			rules.Options{
+				Webhook:    webhook,
+				RunID:      run.RunID,
+				Owner:      cmp.Or(run.CreatedByID, run.CreatedBy),
+				Node:       protocol.OwnNode,
 				Executions: o.Executions,
-				Account:    o.Account, Memory: o.Memory, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
+				Account:    o.Account,
+				Memory:     o.Memory,
+				Nodes:      o.Fragments,
+				Log:        o.Log.With().Str("run_id", run.RunID).Logger(),
+			},
+		)
 	}
 }

@@ -266,6 +266,10 @@ type EventConn interface {
 	Receive(buf []byte, res *Result) (done bool, err error)
 }
 
+// CheckLimiter is an optional ability of a Database: it says how long Check may take as it was configured, with several
+// hosts that are tried one after the other.
+type CheckLimiter interface{ CheckLimit() time.Duration }
+
 // Reader is an optional ability of a Database: queries that cannot write.
 type Reader interface {
 	// Read is Query in a transaction that only reads, ended by the database itself after

@@ -132,16 +132,34 @@ func (w *runWorker) deadline() time.Time {
 	if !w.hadContact {
 		return time.Time{}
 	}
-	return protocol.EndOfLoad(w.contact, w.node.opts.ContactLimit, w.endsAt)
+	return protocol.EndOfLoad(w.contact, w.node.opts.ContactLimit, w.plannedEnd())
 }
 
-// setEnd takes when the load ends by plan, by the clock of who has assigned the run worker. What an owner of another
-// epoch says is by another clock, and the end has not moved.
+// plannedEnd is when the load ends by plan, zero before the measurement: who takes a run over in its warm-up begins the
+// measurement later than was planned, and the end moves with it.
+func (w *runWorker) plannedEnd() time.Time {
+	if order(w.phase) < order(engine.PhaseMeasurement) {
+		return time.Time{}
+	}
+	return w.endsAt
+}
+
+// setEnd takes when the load ends by plan, by the clock of who has assigned the run worker. An owner of a later epoch
+// says it by another clock: it can only put an end off that is known.
 func (w *runWorker) setEnd(at time.Time, epoch int64) {
-	if at.IsZero() || epoch != w.a.Epoch {
+	if at.IsZero() || epoch < w.a.Epoch {
 		return
 	}
-	w.endsAt = time.Now().Add(at.Round(0).Sub(w.ownerNow()))
+	end := time.Now().Add(at.Round(0).Sub(w.ownerNow()))
+	if epoch > w.a.Epoch && (w.endsAt.IsZero() || !end.After(w.endsAt)) {
+		return
+	}
+	w.endsAt = end
+	w.followEnd()
+}
+
+// followEnd has the load end when it is planned to.
+func (w *runWorker) followEnd() {
 	if w.load != nil && w.hadContact {
 		w.load.SetDeadline(w.deadline())
 	}
@@ -151,10 +169,10 @@ func (w *runWorker) setEnd(at time.Time, epoch int64) {
 // tryEnd ends the load in order when its planned end has come and the owner of the run is out of reach: as the STOP
 // does that has not come. While there is contact it is about to.
 func (w *runWorker) tryEnd() {
-	if w.stopping || w.endsAt.IsZero() || !w.loadStarted {
+	due := w.plannedEnd()
+	if w.stopping || due.IsZero() || !w.loadStarted {
 		return
 	}
-	due := w.endsAt
 	if with := w.contact.Add(protocol.EndGrace); with.After(due) {
 		due = with
 	}

@@ -242,3 +242,41 @@ func TestTheLoadEndsAtThePlannedEndWithoutContact(t *testing.T) {
 		})
 	}
 }
+
+// TestTheEndOfAWarmupEndsNoLoad: who takes a run over in its warm-up begins the measurement later, and the end moves. A
+// run worker that nobody reaches meanwhile goes on; then the later end counts.
+func TestTheEndOfAWarmupEndsNoLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		s := connect(t, t.TempDir(), l, nil)
+		s.send(assign(), start(1))
+		time.Sleep(2 * time.Second)
+		begun := time.Now()
+		state := protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Started: true,
+			Phase: engine.PhaseWarmup, LastSequence: 1, EndAt: begun.Add(10 * time.Second)}
+		s.send(state)
+		s.silence() // the owner has died
+		time.Sleep(25 * time.Second)
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerRunning {
+			t.Fatalf("%s: %v, at the end that was planned before the measurement", got.Status, got.Err)
+		}
+		if until := l.deadline().Sub(begun); until < 50*time.Second {
+			t.Fatalf("in the warm-up it issues operations for %v alone", until)
+		}
+		s.acknowledge(t.Context(), s.lastStatus(), 4)
+		state.Epoch, state.Phase, state.EndAt = 4, engine.PhaseMeasurement, time.Now().Add(20*time.Second)
+		s.send(state)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerRunning {
+			t.Fatalf("%s: %v, before the end that the new owner has planned", got.Status, got.Err)
+		}
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if got := s.last(); got.Status == engine.WorkerRunning || got.Err != nil {
+			t.Fatalf("%s: %v, after the end that the new owner has planned", got.Status, got.Err)
+		}
+		s.end()
+	})
+}

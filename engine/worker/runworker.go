@@ -399,6 +399,9 @@ func (w *runWorker) enterPhase(p engine.Phase) {
 	w.mu.Lock()
 	w.state.Phase = p
 	w.mu.Unlock()
+	if p == engine.PhaseMeasurement && !w.endsAt.IsZero() {
+		w.followEnd()
+	}
 	if w.status() == engine.WorkerRunning {
 		w.follow()
 	}

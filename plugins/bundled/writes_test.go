@@ -399,3 +399,40 @@ func TestWhatAWriteReachesIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestLocksNeedLeaveAndCopiesDoNot: a LOCK that keeps others from a table is a write to it, and COPY … TO STDOUT does
+// what its query does.
+func TestLocksNeedLeaveAndCopiesDoNot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec("CREATE TABLE held (id bigint PRIMARY KEY, note text)", `CREATE TABLE "Also" (id bigint PRIMARY KEY)`,
+		"INSERT INTO held VALUES (1, 'x')")
+	for text, want := range map[string]string{
+		"LOCK TABLE held IN ACCESS EXCLUSIVE MODE": "LOCK in public.held",
+		"LOCK held":                                                                  "LOCK in public.held",
+		"LOCK ONLY held IN SHARE MODE NOWAIT":                                        "LOCK in public.held",
+		"lock table held in row exclusive mode":                                      "LOCK in public.held",
+		"LOCK TABLE public.held, \"Also\" IN EXCLUSIVE MODE":                         `LOCK in public."Also"`,
+		"LOCK TABLE held IN SHARE ROW EXCLUSIVE MODE":                                "LOCK in public.held",
+		"LOCK TABLE held IN ACCESS SHARE MODE":                                       "",
+		"LOCK held IN ROW SHARE MODE NOWAIT":                                         "",
+		"COPY held TO STDOUT":                                                        "",
+		"COPY held (id, note) TO STDOUT WITH (FORMAT csv)":                           "",
+		"COPY (SELECT * FROM held WHERE id > 0) TO STDOUT":                           "",
+		"COPY (DELETE FROM held RETURNING id) TO STDOUT":                             "DELETE in public.held",
+		"COPY (WITH d AS (DELETE FROM held RETURNING id) SELECT * FROM d) TO STDOUT": "DELETE in public.held",
+		"COPY (SELECT lo_create(0) FROM held) TO STDOUT":                             "lo_create",
+	} {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.ready(
+			b.asking("sql", "", `{"statements":[{"id":"tx","transaction":[{"id":"a","sql":"SELECT 1"},{"id":"s","sql":`+
+				string(quoted)+`}]}]}`, nil),
+		)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+}

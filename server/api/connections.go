@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
@@ -301,6 +302,14 @@ func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[Connection
 		return nil, notFoundAs(err, "connection", in.ID)
 	}
 	return a.testDatabase(ctx, driver, dsn)
+}
+
+// ConnectionTestTimeout bounds a request that tests a connection: its hosts are tried one after the other.
+const ConnectionTestTimeout = 130 * time.Second
+
+// IsConnectionTest tells whether a request tests a connection.
+func IsConnectionTest(method, path string) bool {
+	return method == http.MethodPost && strings.HasPrefix(path, "/api/connections/") && strings.HasSuffix(path, "/test")
 }
 
 func (a *API) testDatabase(ctx context.Context, driver string, dsn secret.Secret) (*body[ConnectionTest], error) {

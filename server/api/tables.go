@@ -35,8 +35,9 @@ type Tables interface {
 	Drop(ctx context.Context, name string) error
 	// Do refreshes, suspends or resumes a table, for a user: "refresh", "suspend", "resume".
 	Do(ctx context.Context, name, verb string, by store.User) (refresh.Table, error)
-	// Recheck asks judge about each table that has an owner, and suspends those of which it says why.
-	Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error
+	// Recheck asks the judge of the users of now about each table that has an owner, and suspends those of which it says
+	// why.
+	Recheck(ctx context.Context, users func(context.Context) (judge func(refresh.Table) (why string), err error)) error
 	// AddReader makes a login that reads results, and returns its connection string. One that is there gets another
 	// password with renew, and is engine.CodeConflict without.
 	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
@@ -169,7 +170,7 @@ func RegisterTable(a *API, t Tables) {
 		func(ctx context.Context, _ *struct{}) (*tableBody[DerivedTableList], error) {
 			s, err := t.State(ctx)
 			return &tableBody[DerivedTableList]{DerivedTableList{At: s.Now,
-				Tables:  asList(s.Tables, func(t refresh.Table) DerivedTable { return DerivedTable(t) }),
+				Tables:  asList(s.Tables, func(t refresh.Table) DerivedTable { return a.derivedTable(ctx, t) }),
 				Pending: asList(s.Pending, func(p refresh.Pending) PendingRefresh { return PendingRefresh(p) }),
 				Claims:  asList(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) }),
 				Workers: asList(s.Workers, func(w refresh.Worker) RefreshWorker { return RefreshWorker(w) }),
@@ -184,6 +185,7 @@ func RegisterTable(a *API, t Tables) {
 				return nil, err
 			}
 			d, err := tableDetail(s, in.name())
+			d.Table = a.derivedTable(ctx, refresh.Table(d.Table))
 			return &tableBody[DerivedTableDetail]{d}, err
 		},
 	)
@@ -226,7 +228,8 @@ func RegisterTable(a *API, t Tables) {
 		http.StatusConflict,
 		http.StatusTooManyRequests,
 	)
-	change.Description = "It is refreshed in whole then; one that has failed is active again."
+	change.Description = "It is refreshed in whole then; one that has failed is active again, and so is one that was " +
+		"suspended since its owner may have it refreshed no longer: it is the caller's then."
 	Handle(a, change, func(ctx context.Context, in *tableChangeInput) (*tableBody[DerivedTable], error) {
 		b := in.Body
 		saved, err := t.Update(
@@ -244,6 +247,16 @@ func RegisterTable(a *API, t Tables) {
 	registerTableActions(a, t)
 	registerQueries(a, t)
 	registerQueryLogins(a, t)
+}
+
+// derivedTable is a table as the caller may see it: viewers are not told what has become of other users.
+func (a *API) derivedTable(ctx context.Context, t refresh.Table) DerivedTable {
+	if a.User(ctx).Role == store.RoleViewer {
+		if t.OwnerID = ""; t.Suspended != "" {
+			t.Suspended = "its owner may no longer have it refreshed"
+		}
+	}
+	return DerivedTable(t)
 }
 
 // tableDetail is a table of all that there are, with what surrounds it.

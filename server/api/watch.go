@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 		// What is read from the request is not valid any more when the handler has returned.
 		after := string(append([]byte{}, f.Query("after", f.Get("Last-Event-ID"))...))
 		by := a.User(f.UserContext())
-		user, name := by.UserID, by.Name
+		user := by.UserID
 		if err := watchers.enter(user); err != nil {
 			return httpx.Write(f, err)
 		}
@@ -70,7 +71,13 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(life, cancel)()
-			err := c.Watch(ctx, name, view, after, func(events []watch.Event) error { return sendEvents(w, events) })
+			err := c.Watch(
+				ctx,
+				cmp.Or(user, by.Name),
+				view,
+				after,
+				func(events []watch.Event) error { return sendEvents(w, events) },
+			)
 			if ctx.Err() != nil {
 				return nil // the client, or the server, has ended
 			}

@@ -303,14 +303,16 @@ func (w *EnrichmentsWork) RecheckBegun(ctx context.Context) error {
 		})
 }
 
-// ContinuousQueries are those of all servers of a store.
+// ContinuousQueries are those of all servers of a store. As of tables and hooks, users asks for the judge once what is
+// judged was read: what somebody began after being let in is not judged by the users of before.
 type ContinuousQueries interface {
-	Recheck(ctx context.Context, judge func(catalog.Query, catalog.Sink) (why string, err error)) error
+	Recheck(ctx context.Context, users func(context.Context) (
+		judge func(catalog.Query, catalog.Sink) (why string, err error), err error)) error
 }
 
 // DerivedTables are those of all servers of a store.
 type DerivedTables interface {
-	Recheck(ctx context.Context, judge func(refresh.Table) (why string)) error
+	Recheck(ctx context.Context, users func(context.Context) (judge func(refresh.Table) (why string), err error)) error
 }
 
 // TablesWork are the refreshes of derived tables.
@@ -321,19 +323,21 @@ type TablesWork struct {
 
 // Recheck implements Work: it suspends the tables whose owners may have nothing refreshed any more.
 func (w TablesWork) Recheck(ctx context.Context) error {
-	users, err := w.Authorizer.Store.ListUsers(ctx)
-	if err != nil {
-		return fmt.Errorf("checking derived tables: %w", err)
-	}
-	return w.Tables.Recheck(ctx, func(t refresh.Table) string {
-		_, why := activeOperator(users, t.OwnerID, t.Owner+", whose table it is,", "refreshes")
-		return why
+	return w.Tables.Recheck(ctx, func(ctx context.Context) (func(refresh.Table) string, error) {
+		users, err := w.Authorizer.Store.ListUsers(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("checking derived tables: %w", err)
+		}
+		return func(t refresh.Table) string {
+			_, why := activeOperator(users, t.OwnerID, t.Owner+", whose table it is,", "refreshes")
+			return why
+		}, nil
 	})
 }
 
 // Hooks are the notifications of all servers of a store.
 type Hooks interface {
-	Recheck(ctx context.Context, judge func(notify.Hook) (why string)) error
+	Recheck(ctx context.Context, users func(context.Context) (judge func(notify.Hook) (why string), err error)) error
 }
 
 // HooksWork are the notifications.
@@ -344,17 +348,19 @@ type HooksWork struct {
 
 // Recheck implements Work: it suspends the notifications whose owners decide about none any more.
 func (w HooksWork) Recheck(ctx context.Context) error {
-	users, err := w.Authorizer.Store.ListUsers(ctx)
-	if err != nil {
-		return fmt.Errorf("checking notifications: %w", err)
-	}
-	return w.Hooks.Recheck(ctx, func(h notify.Hook) string {
-		who := h.Owner + ", who saved it,"
-		u, why := activeOperator(users, h.OwnerID, who, "saves")
-		if why == "" && u.Role != store.RoleAdmin {
-			why = who + " is no admin any more"
+	return w.Hooks.Recheck(ctx, func(ctx context.Context) (func(notify.Hook) string, error) {
+		users, err := w.Authorizer.Store.ListUsers(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("checking notifications: %w", err)
 		}
-		return why
+		return func(h notify.Hook) string {
+			who := h.Owner + ", who saved it,"
+			u, why := activeOperator(users, h.OwnerID, who, "saves")
+			if why == "" && u.Role != store.RoleAdmin {
+				why = who + " is no admin any more"
+			}
+			return why
+		}, nil
 	})
 }
 
@@ -366,11 +372,13 @@ type QueriesWork struct {
 
 // Recheck implements Work: it suspends the queries that are not their creators' any more.
 func (w QueriesWork) Recheck(ctx context.Context) error {
-	users, err := w.Authorizer.Store.ListUsers(ctx)
-	if err != nil {
-		return fmt.Errorf("checking continuous queries: %w", err)
-	}
-	return w.Queries.Recheck(ctx, func(q catalog.Query, sink catalog.Sink) (string, error) {
-		return w.Authorizer.revokedQuery(ctx, users, q, sink)
+	return w.Queries.Recheck(ctx, func(ctx context.Context) (func(catalog.Query, catalog.Sink) (string, error), error) {
+		users, err := w.Authorizer.Store.ListUsers(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("checking continuous queries: %w", err)
+		}
+		return func(q catalog.Query, sink catalog.Sink) (string, error) {
+			return w.Authorizer.revokedQuery(ctx, users, q, sink)
+		}, nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,10 +256,14 @@ func TestARunThatIsTakenOverIsJudged(t *testing.T) {
 }
 
 // ownedThings are a table or a hook of each of some users; what is suspended has its reason.
-type ownedThings struct{ suspended []string }
+type ownedThings struct {
+	suspended []string
+	late      *atomic.Bool
+}
 
 func (o *ownedThings) each(judge func(id, name string) string) {
-	for _, u := range [][2]string{{"ada", "ada"}, {"op", "ola"}, {"adm", "adam"}, {"vic", "vic"}, {"gone", "greta"}} {
+	for _, u := range [][2]string{{"ada", "ada"}, {"op", "ola"}, {"adm", "adam"}, {"vic", "vic"}, {"gone", "greta"},
+		{"late", "lena"}} {
 		if why := judge(u[0], u[1]); why != "" {
 			o.suspended = append(o.suspended, why)
 		}
@@ -271,32 +276,48 @@ type (
 	someHooks  struct{ *ownedThings }
 )
 
-func (o someTables) Recheck(_ context.Context, judge func(refresh.Table) string) error {
+func (o someTables) Recheck(
+	ctx context.Context,
+	users func(context.Context) (func(refresh.Table) string, error),
+) error {
+	o.late.Store(true) // and makes one
+	judge, err := users(ctx)
 	o.each(func(id, name string) string { return judge(refresh.Table{OwnerID: id, Owner: name}) })
-	return nil
+	return err
 }
 
-func (o someHooks) Recheck(_ context.Context, judge func(notify.Hook) string) error {
+func (o someHooks) Recheck(ctx context.Context, users func(context.Context) (func(notify.Hook) string, error)) error {
+	o.late.Store(true) // and makes one
+	judge, err := users(ctx)
 	o.each(func(id, name string) string { return judge(notify.Hook{OwnerID: id, Owner: name}) })
-	return nil
+	return err
 }
 
-// fiveUsers are users of each kind; one is locked out.
-type fiveUsers struct{ Store }
+// fiveUsers are users of each kind; one is locked out. late is one more, once it is let in.
+type fiveUsers struct {
+	Store
+	late *atomic.Bool
+}
 
-func (fiveUsers) ListUsers(context.Context) ([]store.User, error) {
-	return []store.User{{UserID: "ada", Role: store.RoleAdmin, DisabledAt: engine.At(time.Now())},
+func (u fiveUsers) ListUsers(context.Context) ([]store.User, error) {
+	list := []store.User{{UserID: "ada", Role: store.RoleAdmin, DisabledAt: engine.At(time.Now())},
 		{UserID: "op", Role: store.RoleOperator}, {UserID: "adm", Role: store.RoleAdmin},
-		{UserID: "vic", Role: store.RoleViewer}}, nil
+		{UserID: "vic", Role: store.RoleViewer}}
+	if u.late.Load() {
+		list = append(list, store.User{UserID: "late", Role: store.RoleAdmin})
+	}
+	return list, nil
 }
 
-// TestTablesAndHooksAreJudged: tables are for operators and admins, notifications for admins, as long as they are.
+// TestTablesAndHooksAreJudged: tables are for operators and admins, notifications for admins, as long as they are; what
+// somebody makes who is let in while they are judged is not suspended.
 func TestTablesAndHooksAreJudged(t *testing.T) {
 	t.Parallel()
-	tables, hooks := &ownedThings{}, &ownedThings{}
-	authorizer := Authorizer{Store: fiveUsers{}}
-	if err := errors.Join(TablesWork{authorizer, someTables{tables}}.Recheck(t.Context()),
-		HooksWork{authorizer, someHooks{hooks}}.Recheck(t.Context())); err != nil {
+	tables, hooks := &ownedThings{late: &atomic.Bool{}}, &ownedThings{late: &atomic.Bool{}}
+	if err := errors.Join(
+		TablesWork{Authorizer{Store: fiveUsers{late: tables.late}}, someTables{tables}}.Recheck(t.Context()),
+		HooksWork{Authorizer{Store: fiveUsers{late: hooks.late}}, someHooks{hooks}}.Recheck(t.Context()),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{

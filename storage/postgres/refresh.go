@@ -167,7 +167,8 @@ func (q RefreshQueue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (
 		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET definition = $3, description = $4, target_lag_seconds = $5,
 				refresh_mode = $6, partition_by = $7, priority = $8, version = version + 1, updated_at = clock_timestamp(),
 				as_of = NULL, changed_at = clock_timestamp(), behind_since = clock_timestamp(), updated_by = $9, partitions = $10,
-				status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END, failures = 0, error = '',
+				status = CASE WHEN status = 'FAILED' OR $11 <> '' AND suspended_reason <> '' THEN 'ACTIVE' ELSE status END,
+				failures = 0, error = '', suspended_reason = CASE $11 WHEN '' THEN suspended_reason ELSE '' END,
 				owner_id = CASE $11 WHEN '' THEN owner_id ELSE $11 END, owner = CASE $11 WHEN '' THEN owner ELSE $12 END
 			WHERE name = $1 AND version = $2`, t.Name, t.Version, t.Definition, store.CleanText(t.Description),
 			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority, store.CleanText(t.UpdatedBy), t.Partitions, t.OwnerID,

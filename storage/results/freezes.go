@@ -9,8 +9,9 @@ import (
 
 // A freeze is a time in which a closed loop's operations are all in flight and none is answered, until they are
 // answered together: connections that wait each for an operation of its own do not end together. It takes much longer
-// than operations usually do, and long enough to tell. Where operations are short, most of those that took long ended with a
-// freeze; else each connection may have had a slow one of its own, and chance ends those of few connections together.
+// than operations usually do, and long enough to tell. Where operations are short, most of those that took long ended
+// with a freeze; else each connection may have had a slow one of its own, and chance ends those of few connections
+// together.
 const (
 	shortestFine   = 25 * time.Millisecond
 	maxFineBins    = 1 << 20

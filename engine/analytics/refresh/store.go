@@ -19,7 +19,8 @@ type Refreshes interface {
 	// DynamicTable reads a table.
 	DynamicTable(ctx context.Context, name string) (Table, error)
 	// UpdateDynamicTable changes what a user may change of a table, if t.Version is current, else ErrConflict. The
-	// table is refreshed in whole then; one that had failed is active again.
+	// table is refreshed in whole then; one that had failed is active again, and so is one that a user changes (t.OwnerID)
+	// and that was suspended because its owner had lost the right to it.
 	UpdateDynamicTable(ctx context.Context, t Table) (Table, error)
 	// DropDynamicTable forgets a table with its history; ErrInUse names the tables that read it.
 	DropDynamicTable(ctx context.Context, name string) error

@@ -215,6 +215,9 @@ func (r rule) matches(name string, ip netip.Addr) bool {
 }
 
 func display(name string, ip netip.Addr) string {
+	if !ip.IsValid() {
+		return name
+	}
 	if name == "" || name == ip.String() {
 		return ip.String()
 	}
@@ -227,12 +230,15 @@ func (p *Policy) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		host = ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	return p.DialNamed(ctx, network, address, host)
 }
 
-// DialNamed is Dial for an address that a name was resolved to before.
+// DialNamed is Dial for an address that a name was resolved to before. It takes as long as its context lets it, and
+// where that sets no limit, as long as Dial.
 func (p *Policy) DialNamed(ctx context.Context, network, address, name string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	d := dialer(ctx)
 	switch {
 	case network == "unix":
 		file, err := p.CheckSocket(address)
@@ -256,6 +262,14 @@ func (p *Policy) DialNamed(ctx context.Context, network, address, name string) (
 		return p.Check(name, at)
 	}
 	return d.DialContext(ctx, network, address) //nolint:wrapcheck // it is the dialer
+}
+
+func dialer(ctx context.Context) net.Dialer {
+	d := net.Dialer{KeepAlive: keepAlive}
+	if _, limited := ctx.Deadline(); !limited {
+		d.Timeout = dialTimeout
+	}
+	return d
 }
 
 const (

@@ -4,6 +4,7 @@ package privatekey
 import (
 	"encoding/asn1"
 	"fmt"
+	"sync"
 
 	"github.com/youmark/pkcs8"
 )
@@ -12,11 +13,17 @@ import (
 var ErrTooCostly = fmt.Errorf("its encryption asks for more than %d iterations, or for more than %d MB", maxIterations,
 	maxScrypt>>20)
 
-// Decrypt decrypts a key, of whatever kind, that somebody may have made to break the decryption.
+// one is held by who decrypts: users of a server, who paste such keys, have one processor and the memory of one key
+// between them, however many requests they send.
+var one sync.Mutex
+
+// Decrypt decrypts a key, of whatever kind, that somebody may have made to break the decryption. It is done one by one.
 func Decrypt(der []byte, passphrase string) (key any, err error) {
 	if !affordable(der) {
 		return nil, ErrTooCostly
 	}
+	one.Lock()
+	defer one.Unlock()
 	defer func() {
 		if r := recover(); r != nil {
 			key, err = nil, fmt.Errorf("damaged: %v", r)

@@ -126,7 +126,7 @@ type RunState struct {
 	// StartAt is when the load begins, by the clock of who owns the run; the zero time is at once.
 	StartAt time.Time
 	// EndAt is when the load ends by plan, by the same clock; zero while that is not known. A run worker without contact
-	// ends it by itself then, see EndOfLoad.
+	// ends it by itself then, see EndOfLoad; in the warm-up the end may still move, and ends nothing.
 	EndAt time.Time
 	// AtMost: the targets are the most, and a run worker that has less keeps what it has. A server that has taken a run
 	// over knows what is stored, and its predecessor may have told more: some to bear less, and others what these

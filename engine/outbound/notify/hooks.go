@@ -252,10 +252,18 @@ func (n *Notifier) write(ctx context.Context, version int64, hooks []Hook, by st
 // maxSuspendTries is how often hooks are read again that somebody saves at the moment when some are suspended.
 const maxSuspendTries = 5
 
-// Recheck asks judge about each hook that has an owner and is not suspended, and suspends those of which it says why.
-func (n *Notifier) Recheck(ctx context.Context, judge func(Hook) (why string)) error {
+// Recheck asks a judge about each hook that has an owner and is not suspended, and suspends those of which it says why.
+// users is asked for the judge whenever the hooks were read.
+func (n *Notifier) Recheck(
+	ctx context.Context,
+	users func(context.Context) (judge func(Hook) (why string), err error),
+) error {
 	for try := 1; ; try++ {
 		l, err := ReadHooks(ctx, n.o.Settings)
+		if err != nil {
+			return err
+		}
+		judge, err := users(ctx)
 		if err != nil {
 			return err
 		}

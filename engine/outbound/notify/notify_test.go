@@ -267,6 +267,55 @@ func (a *away) Setting(ctx context.Context, name string) (store.Setting, error) 
 	return a.Settings.Setting(ctx, name)
 }
 
+// reading are settings that know how often they were read.
+type reading struct {
+	store.Settings
+	read *int
+}
+
+func (r reading) Setting(ctx context.Context, name string) (store.Setting, error) {
+	*r.read++
+	return r.Settings.Setting(ctx, name)
+}
+
+// TestHooksAreReadBeforeTheirUsers: who is let in and saves a hook while hooks are judged keeps it; hooks that are saved
+// at the moment when one is suspended are judged by the users of then.
+func TestHooksAreReadBeforeTheirUsers(t *testing.T) {
+	s, _ := postgrestest.Open(t)
+	read, judged := 0, 0
+	n := notify.Start(notify.Options{Settings: reading{s, &read}, Log: zerolog.Nop()})
+	t.Cleanup(n.Close)
+	l, err := n.Save(t.Context(), 0, []notify.HookInput{hook("a", notify.Webhook, "http://127.0.0.1:9", "",
+		notify.Finished)}, store.User{UserID: "1", Name: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read = 0
+	err = n.Recheck(t.Context(), func(ctx context.Context) (func(notify.Hook) string, error) {
+		if judged++; read != judged {
+			t.Errorf("users are read for the time %d after the hooks were read %d times", judged, read)
+		}
+		bob := judged > 1
+		if judged == 1 { // he is let in and saves one
+			l, err = n.Save(ctx, l.Version, []notify.HookInput{{Hook: l.Hooks[0]}, hook("b", notify.Webhook,
+				"http://127.0.0.1:9", "", notify.Finished)}, store.User{UserID: "2", Name: "bob"})
+			read--
+		}
+		return func(h notify.Hook) string {
+			if h.Owner == "bob" && bob {
+				return ""
+			}
+			return h.Owner + " is locked out"
+		}, err
+	})
+	if err != nil || judged != 2 {
+		t.Fatalf("judged %d times: %v", judged, err)
+	}
+	if l, err = notify.ReadHooks(t.Context(), s); err != nil || l.Hooks[0].Suspended == "" || l.Hooks[1].Suspended != "" {
+		t.Errorf("%+v, %v", l.Hooks, err)
+	}
+}
+
 // TestLateFiguresAreWaitedFor: a run is not told as finished before anybody knows whether it has regressed, and a store
 // that is away for a moment is asked again. The message names validity and stand-in.
 func TestLateFiguresAreWaitedFor(t *testing.T) {
@@ -338,8 +387,9 @@ func TestAHookOfNobodyIsSuspended(t *testing.T) {
 		}
 		return ""
 	}
+	users := func(context.Context) (func(notify.Hook) string, error) { return judge, nil }
 	for range 2 {
-		if err := n.Recheck(t.Context(), judge); err != nil {
+		if err := n.Recheck(t.Context(), users); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
+// The test of a connection has 15 s, or as long as its hosts take one after the other; somebody waits for it.
+const (
+	checkLimit = 15 * time.Second
+	maxCheck   = 2 * time.Minute
+)
+
 // CheckConnection connects once and returns what answered.
 func CheckConnection(ctx context.Context, drivers map[string]target.Driver, driver string,
 	dsn secret.Secret) (target.ServerInfo,
@@ -27,7 +33,11 @@ func CheckConnection(ctx context.Context, drivers map[string]target.Driver, driv
 		return target.ServerInfo{}, err
 	}
 	defer func() { _ = db.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	limit := checkLimit
+	if l, ok := db.(target.CheckLimiter); ok {
+		limit = min(max(limit, l.CheckLimit()), maxCheck)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return db.Check(ctx)
 }

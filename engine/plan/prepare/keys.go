@@ -13,12 +13,16 @@ import (
 // maxKeys bounds the keys of a table, whatever the adapter asks for.
 const maxKeys = 5_000_000
 
+// minKeyRoom is what the keys of all tables may take however large their sampled rows are.
+const minKeyRoom = 1 << 20
+
 // errEnoughKeys ends the reading of keys.
 var errEnoughKeys = errors.New("there are more keys than a run takes")
 
 // readKeys reads the keys that the adapter has a query for, and notes how many of the table's rows they are. Without
 // them operations choose among the rows of the pool, if that has the key.
-func (p *planner) readKeys(ctx context.Context, name string, t *tableState) error {
+// They take at most so many bytes.
+func (p *planner) readKeys(ctx context.Context, name string, t *tableState, room int) error {
 	q := t.keys
 	if q == nil {
 		t.table.KnownKeys = knownWithout(t)
@@ -44,7 +48,7 @@ func (p *planner) readKeys(ctx context.Context, name string, t *tableState) erro
 		limit = time.Duration(min(q.TimeoutMs, maxQueryTimeout.Milliseconds())) * time.Millisecond
 	}
 	p.report(engine.PrepareProgress{Step: "keys", Message: "Reading keys of the table " + name})
-	packer := engine.NewKeyPacker(q.Columns, types, int(min(max(q.Limit, 1), maxKeys)), engine.MaxPackedKeys)
+	packer := engine.NewKeyPacker(q.Columns, types, int(min(max(q.Limit, 1), maxKeys)), room)
 	qctx, cancel := context.WithTimeout(ctx, limit+time.Second)
 	defer cancel()
 	read := 0
@@ -74,9 +78,28 @@ func (p *planner) readKeys(ctx context.Context, name string, t *tableState) erro
 		}
 		t.pool.Keys = keys
 		t.table.KnownKeys = int64(keys.Len())
+		t.lowered = packer.Lowered()
 	}
 	p.noteKeys(name, t)
 	return nil
+}
+
+// keyRoom is how many bytes the keys of a table take at most: its share of what the tables before it, and the sampled
+// rows of all of them, have left.
+func keyRoom(state []tableState, at int) int {
+	left, tables := engine.MaxPackedKeys, 0
+	for i := range state {
+		for _, pool := range []*engine.Pool{state[i].pool, state[i].values} {
+			if pool != nil {
+				left -= sizeOfRows(pool.Rows) + pool.Keys.Bytes()
+			}
+		}
+		if i >= at && state[i].keys != nil {
+			tables++
+		}
+	}
+	// Rows alone are fewer than that; a few keys are known whatever they take.
+	return max(left/max(tables, 1), minKeyRoom/max(len(state), 1))
 }
 
 // knownWithout is how many keys are known where none were read: those of the part without gaps, or else of the pool's
@@ -121,6 +144,11 @@ func (p *planner) noteKeys(name string, state *tableState) {
 	if t.KnownKeys == 0 || t.KnownKeys >= t.Rows || !t.RowsExact && t.KnownKeys > t.Rows-t.Rows/50 {
 		return
 	}
+	why := "target.params.key_sample says how many are read."
+	if state.lowered {
+		why = fmt.Sprintf("More do not fit into what a node is sent (%d MB for the keys and rows of all tables together), "+
+			"whatever target.params.key_sample says.", engine.MaxPackedKeys>>20)
+	}
 	p.note(fmt.Sprintf("Operations choose among %d keys of the %s%d rows of the table %s%s: the others are not asked "+
-		"for. target.params.key_sample says how many are read.", t.KnownKeys, about(t.RowsExact), t.Rows, name, spread))
+		"for. %s", t.KnownKeys, about(t.RowsExact), t.Rows, name, spread, why))
 }

@@ -72,6 +72,8 @@ type tableState struct {
 	values *engine.Pool
 	// keys is how the table's keys are read.
 	keys *plugin.KeyQuery
+	// lowered: fewer keys are known than were asked for, because they would not fit.
+	lowered bool
 	// anyShape: the workload takes the table, and its keys, as they are.
 	anyShape bool
 	notes    []string
@@ -175,7 +177,7 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		if !state[i].table.Own && !p.sc.Target.AllowWrites && len(p.unmarked) > 0 && i == len(p.logical)-1 {
 			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoptHint()+".")
 		}
-		if err := p.readKeys(ctx, p.names[i]+p.tableLabel(i), &state[i]); err != nil {
+		if err := p.readKeys(ctx, p.names[i]+p.tableLabel(i), &state[i], keyRoom(state, i)); err != nil {
 			return nil, err
 		}
 		tables = append(tables, *state[i].table)

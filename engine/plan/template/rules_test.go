@@ -52,6 +52,12 @@ func TestRulesAreBoundWhenATemplateIsRead(t *testing.T) {
 			"has no meaning with do: stop", 5, 0},
 		{"no address at all", "- {name: a, when: SELECT runId FROM heartbeats, do: webhook, url: 'file:///etc/passwd'}\n",
 			"rules[0].url", "is not http://HOST/PATH", 5, 0},
+		{"an address of a cloud's keys", "- {name: a, when: SELECT runId FROM heartbeats, do: webhook, " +
+			"url: 'http://169.254.169.254/latest/'}\n", "rules[0].url", "leads to an address of the link", 5, 0},
+		{"a name of them", "- {name: a, when: SELECT runId FROM heartbeats, do: webhook, " +
+			"url: 'https://metadata.google.internal./x'}\n", "rules[0].url", "leads to an address of the link", 5, 0},
+		{"an address of the link", "- {name: a, when: SELECT runId FROM heartbeats, do: webhook, " +
+			"url: 'http://[::ffff:169.254.1.1]:80/'}\n", "rules[0].url", "leads to an address of the link", 5, 0},
 		{"another action", "- {name: a, when: SELECT runId FROM heartbeats, do: drop}\n", "rules[0].do", "", 5, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

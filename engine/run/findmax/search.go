@@ -178,11 +178,21 @@ func (s *Search) Observe(o Observation) (step engine.FindMaxStep, again string) 
 	return step, ""
 }
 
-// afterLate repeats a step in which the generator was late, or ends the search without an answer.
+// afterLate repeats a step in which the generator was late, or ends the search: with its answer where that is confirmed
+// by steps in which the generator was not late, and else without one.
 func (s *Search) afterLate(why string) string {
 	s.late++
 	if s.lateInRow++; s.lateInRow < maxLate {
 		return fmt.Sprintf("the generator was late: %s; the target is not judged by it", why)
+	}
+	if answer := s.answer(); answer > 0 && s.at(answer).confirmed() {
+		missed := "What else was to be looked at was not."
+		if s.stage == engine.StageOverloading {
+			missed = "Whether an overload outlasts its cause (hysteresis) could not be looked at."
+		}
+		s.finish(true, fmt.Sprintf("The generator was late in %d steps in a row at %s: %s. %s ", s.lateInRow,
+			s.describeLevel(s.level), why, missed))
+		return "the generator was late: " + why + "; the search ends with the answer that was confirmed before"
 	}
 	s.stage = engine.StageDone
 	s.result = s.newResult()

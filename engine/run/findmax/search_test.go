@@ -559,3 +559,48 @@ func TestALateGeneratorNeverCountsAgainstTheTarget(t *testing.T) {
 		}
 	})
 }
+
+// TestALateGeneratorKeepsAConfirmedAnswer: throughput collapses above the answer, so that the search overloads the target
+// once more when the answer is confirmed. A generator that is late then, or at whatever moment behind a confirmation,
+// takes nothing away.
+func TestALateGeneratorKeepsAConfirmedAnswer(t *testing.T) {
+	collapses := func(level float64) Observation {
+		o := steady(level)
+		if level > 20 {
+			o.QPS = 500
+		}
+		return o
+	}
+	overloading := false
+	for lateFrom := 0; ; lateFrom++ {
+		s, confirmed, stage := New(config()), false, engine.SearchStage("")
+		n := 0
+		for level, now, ok := s.Next(); ok; level, now, ok = s.Next() {
+			o := collapses(level)
+			if n++; n > lateFrom {
+				if n == lateFrom+1 {
+					confirmed, stage = s.at(s.answer()).confirmed(), now
+				}
+				o.GeneratorLate = "used all of its CPU"
+			}
+			s.Observe(o)
+		}
+		if n <= lateFrom {
+			break // it was over before
+		}
+		r := s.Result()
+		if r.Found != confirmed || r.Confirmed != confirmed || confirmed && *r.MaxConnections != 20 ||
+			!strings.HasPrefix(r.Reason, "The generator was late in 5 steps in a row") || r.LateSteps != maxLate {
+			t.Errorf("late from step %d (%s) on: %+v", lateFrom+1, stage, r)
+		}
+		if stage == engine.StageOverloading {
+			overloading = true
+			if !strings.Contains(r.Reason, "(hysteresis) could not be looked at. The target sustains 20") {
+				t.Error(r.Reason)
+			}
+		}
+	}
+	if !overloading {
+		t.Error("the search has not overloaded the target")
+	}
+}

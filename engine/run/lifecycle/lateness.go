@@ -16,6 +16,9 @@ type lateness struct {
 	lastStill   float64
 	lag         *histogram.Histogram
 	split       engine.LatencySplit
+	// last is what its process had noticed by the snapshot before, also of the step before, and noticed what it has in the
+	// step; nil before anything was told.
+	last, noticed *engine.Witness
 }
 
 const (
@@ -46,6 +49,30 @@ func (l *lateness) add(s *engine.WorkerSnapshot) {
 		_ = l.lag.MergeData(histogram.Unpack(s.TickLag))
 	}
 	l.split.Add(s.TickSplit)
+	l.notice(s.Resources.Witness)
+}
+
+// notice adds up what the process has noticed since the snapshot before; one that began anew counts from there on.
+func (l *lateness) notice(w *engine.Witness) {
+	if w == nil {
+		return
+	}
+	if l.last != nil && w.RunNs >= l.last.RunNs && w.Late.Count() >= l.last.Late.Count() {
+		since := w.Since(*l.last)
+		if l.noticed != nil {
+			since = l.noticed.Plus(since)
+		}
+		l.noticed = &since
+	}
+	l.last = w
+}
+
+// waited is the part of the step in which the process was kept from what it was to do, 0 where nothing tells.
+func (l *lateness) waited() float64 {
+	if l.noticed == nil {
+		return 0
+	}
+	return l.noticed.Waited()
 }
 
 // decodeMean is how long an operation took on the mean from the first byte of its answer on.
@@ -78,7 +105,11 @@ func (l *lateness) judge(latency *histogram.Histogram, usual time.Duration) stri
 			return fmt.Sprintf("began operations late: P95 %.3g ms of %.3g ms", late/1e6, took/1e6)
 		}
 	}
-	if decode := l.decodeMean(); usual > 0 && float64(decode-usual) > max(lateShare*took, float64(leastLate)) {
+	// Between the first byte of an answer and its end the target may still make the rest: only what the process was kept
+	// waiting of it is its own.
+	decode := l.decodeMean()
+	late := min(float64(decode-usual), l.waited()*float64(decode))
+	if usual > 0 && late > max(lateShare*took, float64(leastLate)) {
 		return fmt.Sprintf("read answers late: %.3g ms on the mean, %.3g ms in its best step", engine.Milliseconds(decode),
 			engine.Milliseconds(usual))
 	}

@@ -50,16 +50,26 @@ func (m *Meter) Queued() { m.queued = true }
 // Begin forgets the step before and expects reports of the given workers.
 func (m *Meter) Begin(number int, level float64, workers []string) {
 	m.keepDecode()
+	before := m.workers
 	*m = Meter{number: number, level: level, workers: map[string]*workerStep{}, decode: m.decode}
 	for _, id := range workers {
 		m.workers[id] = &workerStep{latency: histogram.New()}
+		if w := before[id]; w != nil {
+			m.workers[id].late.last = w.late.last
+		}
 	}
 }
 
 // Add takes a snapshot; one that does not lie in the step changes nothing.
 func (m *Meter) Add(s *engine.WorkerSnapshot) {
 	w := m.workers[s.WorkerID]
-	if s.Step == 0 || s.Step != m.number || w == nil || w.over {
+	if w == nil {
+		return
+	}
+	if s.Step == 0 || s.Step != m.number || w.over {
+		if s.Resources.Witness != nil {
+			w.late.last = s.Resources.Witness // what is between steps counts in none
+		}
 		return
 	}
 	w.seconds += s.TickSeconds

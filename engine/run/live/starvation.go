@@ -19,6 +19,8 @@ type witnesses struct {
 	latest, measured map[string]engine.Witness
 	// moments are the looks with which something was told that can stop all of a node's load.
 	moments []moment
+	// untold is when there was no more room for one, zero before: of what comes then nothing is known.
+	untold time.Time
 }
 
 // moment is what one look told, of the time since the look before.
@@ -37,7 +39,7 @@ func newWitnesses() witnesses {
 }
 
 func (w *witnesses) clone() witnesses {
-	return witnesses{maps.Clone(w.latest), maps.Clone(w.measured), slices.Clone(w.moments)}
+	return witnesses{maps.Clone(w.latest), maps.Clone(w.measured), slices.Clone(w.moments), w.untold}
 }
 
 // observe takes what the nodes have told. The first word of one is what later ones count from.
@@ -58,8 +60,12 @@ func (w *witnesses) observe(at time.Time, measuring bool, nodes []NodeSample) {
 		}
 		w.measured[n.NodeID] = since
 		last := told.Since(before)
-		if (last.StoppedNs > 0 || last.Retransmits > 0) && len(w.moments) < maxMoments {
+		switch {
+		case last.StoppedNs == 0 && last.Retransmits <= 0:
+		case len(w.moments) < maxMoments:
 			w.moments = append(w.moments, moment{n.NodeID, at, time.Duration(last.StoppedNs), last.Retransmits})
+		case w.untold.IsZero():
+			w.untold = at
 		}
 	}
 }
@@ -140,19 +146,22 @@ func (v *Validity) JudgeFreezes(f *engine.Figures, connections int) {
 	v.Add(engine.CauseFreezes, n, v.outcome.From, v.outcome.To)
 }
 
+// A connection on which the network loses something sends segments again. They are counted of the whole machine: from
+// one for each connection, and leastAgain, it was the network, and up to a quarter of that it was something else.
+const leastAgain = 4
+
 // whose says whose a freeze was: the generator's where all its processes stood still for most of it, the network's
-// where the generator's machine sent segments again that were not acknowledged, and else the target's, whose own system
-// acknowledges what it does not answer.
+// where the generator's machine sent segments again as for all connections, and the target's where neither was so.
 func (w *witnesses) whose(t engine.Stall, connections int) string {
-	if len(w.measured) == 0 {
+	from, to := t.From.Time, t.From.Add(time.Duration(t.Seconds*float64(time.Second))+toldWithin)
+	if len(w.measured) == 0 || !w.untold.IsZero() && !to.Before(w.untold) {
 		return engine.StallUnknown
 	}
-	from, to := t.From.Time, t.From.Add(time.Duration(t.Seconds*float64(time.Second))+toldWithin)
 	stopped, again := map[string]time.Duration{}, int64(0)
 	for _, m := range w.moments {
 		if m.at.After(from) && !m.at.After(to) {
 			stopped[m.node] += m.stopped
-			again += m.retransmits
+			again += max(m.retransmits, 0)
 		}
 	}
 	stood := 0
@@ -161,12 +170,18 @@ func (w *witnesses) whose(t engine.Stall, connections int) string {
 			stood++
 		}
 	}
+	all, told := max(leastAgain, int64(connections)), true
+	for _, m := range w.measured {
+		told = told && m.Retransmits >= 0
+	}
 	switch {
 	case stood == len(w.measured):
 		return engine.StallOfGenerator
-	case again >= max(2, int64(connections)/2):
+	case again >= all:
 		return engine.StallOfNetwork
-	default:
+	case again <= all/4 && told:
 		return ""
+	default:
+		return engine.StallUnknown
 	}
 }

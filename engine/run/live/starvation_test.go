@@ -36,7 +36,10 @@ func TestAStarvedGeneratorIsSeenByItsFigures(t *testing.T) {
 		search, local  bool
 		want           string // part of the cause; empty: none
 	}{
-		"a quiet machine":        {[]node{quiet}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
+		"a quiet machine": {[]node{quiet}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
+		"late timers":     {[]node{quiet}, []node{{0.004, 0.3}}, engine.Figures{LatencyMs: latency(0.5, 1, 1.5)}, false, false, ""},
+		"late timers of one of two": {[]node{quiet, quiet}, []node{quiet, {0.008, 2}}, engine.Figures{LatencyMs: fast}, false,
+			false, ""},
 		"a busy one":             {[]node{quiet}, []node{busy}, engine.Figures{LatencyMs: fast}, false, false, "P99 by"},
 		"a local target":         {[]node{quiet}, []node{busy}, engine.Figures{LatencyMs: fast}, false, true, "a: the generator was late"},
 		"busy in the warm-up":    {[]node{busy}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
@@ -112,15 +115,17 @@ func TestFreezesAreWhose(t *testing.T) {
 		cause   bool
 		want    string
 	}{
-		"the target":              {0.9, []float64{0}, 0, false, true, "the target did not answer"},
-		"the target, seldom":      {0.3, []float64{0}, 0, false, false, "The target did not answer"},
-		"the generator":           {0.9, []float64{0.9}, 0, false, true, "the generator itself stood still"},
-		"one generator of two":    {0.9, []float64{0.9, 0}, 0, false, true, "the target did not answer"},
-		"both generators":         {0.9, []float64{0.9, 0.8}, 0, false, true, "the generator itself stood still"},
-		"a generator for a while": {0.9, []float64{0.1}, 0, false, true, "the target did not answer"},
-		"the network":             {0.9, []float64{0}, 16, false, true, "the network lost or held"},
-		"a segment lost":          {0.9, []float64{0}, 1, false, true, "the target did not answer"},
-		"versions without":        {0.9, []float64{0}, 0, true, true, "is not known"},
+		"the target":                          {0.9, []float64{0}, 0, false, true, "the target did not answer"},
+		"the target, seldom":                  {0.3, []float64{0}, 0, false, false, "The target did not answer"},
+		"the generator":                       {0.9, []float64{0.9}, 0, false, true, "the generator itself stood still"},
+		"one generator of two":                {0.9, []float64{0.9, 0}, 0, false, true, "the target did not answer"},
+		"both generators":                     {0.9, []float64{0.9, 0.8}, 0, false, true, "the generator itself stood still"},
+		"a generator for a while":             {0.9, []float64{0.1}, 0, false, true, "the target did not answer"},
+		"the network":                         {0.9, []float64{0}, 16, false, true, "the network lost or held"},
+		"a segment lost":                      {0.9, []float64{0}, 1, false, true, "the target did not answer"},
+		"some segments, of whom is not known": {0.9, []float64{0}, 5, false, true, "is not known"},
+		"a system that tells of no segments":  {0.9, []float64{0}, -1, false, true, "is not known"},
+		"versions without":                    {0.9, []float64{0}, 0, true, true, "is not known"},
 	} {
 		v := NewValidity()
 		f := &engine.Figures{LatencyMs: &engine.LatencyMs{P50: 1000, P95: 1000, P99: 1000}, DurationSeconds: 60,
@@ -138,6 +143,9 @@ func TestFreezesAreWhose(t *testing.T) {
 				if freeze {
 					told[i].StoppedNs += int64(c.stopped[i] * 1e9)
 					told[i].Retransmits += c.again
+				}
+				if c.again < 0 {
+					told[i].Retransmits = -1
 				}
 				w := told[i]
 				n := NodeSample{NodeID: string(rune('a' + i)), Resources: engine.Resources{Witness: &w}}
@@ -161,6 +169,45 @@ func TestFreezesAreWhose(t *testing.T) {
 		}
 		if len(got.Causes) > 0 != c.cause || !strings.Contains(text, want) || !strings.Contains(text, "6 times") {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestAFewSegmentsAreNotTheNetwork: they are counted of the whole machine, so that with few connections those of another
+// program must not make a freeze the network's, and where no more was kept nothing is known.
+func TestAFewSegmentsAreNotTheNetwork(t *testing.T) {
+	whose := func(connections int, again int64, before int) string {
+		w := newWitnesses()
+		told := engine.Witness{}
+		look := func(at time.Time) {
+			told = grow(told, 0.001, 0.05)
+			now := told
+			w.observe(at, true, []NodeSample{{NodeID: "a", Resources: engine.Resources{Witness: &now}}})
+		}
+		at := epoch
+		for range before {
+			look(at)
+			told.Retransmits++
+			at = at.Add(time.Second)
+		}
+		look(at)
+		told.Retransmits += again
+		look(at.Add(3 * time.Second))
+		c := w.clone()
+		return c.whose(engine.Stall{Seconds: 0.9, From: engine.At(at.Add(time.Second))}, connections)
+	}
+	for _, c := range []struct {
+		connections int
+		again       int64
+		before      int
+		want        string
+	}{
+		{4, 0, 0, ""}, {4, 1, 0, ""}, {4, 2, 0, engine.StallUnknown}, {4, 3, 0, engine.StallUnknown},
+		{4, 4, 0, engine.StallOfNetwork}, {1, 2, 0, engine.StallUnknown}, {64, 16, 0, ""}, {64, 32, 0, engine.StallUnknown},
+		{64, 64, 0, engine.StallOfNetwork}, {4, 1, maxMoments - 1, ""}, {4, 1, maxMoments + 1, engine.StallUnknown},
+	} {
+		if got := whose(c.connections, c.again, c.before); got != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }

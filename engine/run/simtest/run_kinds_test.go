@@ -74,7 +74,8 @@ func (s *simulation) searches(id string, sc *engine.Scenario) {
 	w := &sc.Workload
 	w.LoadMode, w.TargetQPS, w.DurationSeconds = engine.LoadFindMax, nil, 0
 	f := &sc.FindMax
-	*f = engine.FindMax{Enabled: true, StepDurationSeconds: float64(3 + s.w.chance.IntN(4)), MaxDurationSeconds: 150,
+	// So few operations end in a step that it is measured for ten times as long.
+	*f = engine.FindMax{Enabled: true, StepDurationSeconds: 0.5 + 0.1*float64(s.w.chance.IntN(4)), MaxDurationSeconds: 150,
 		QPSStabilityPct: 5, LatencyStabilityPct: 60, MaxErrorRatePct: 50}
 	if s.w.oneIn(3) {
 		first, most := 4.0, float64(12+s.w.chance.IntN(8))

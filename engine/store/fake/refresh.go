@@ -215,11 +215,11 @@ func (s *RefreshQueue) UpdateDynamicTable(ctx context.Context, t refresh.Table) 
 	old.Sources = slices.Sorted(slices.Values(t.Sources))
 	old.Version++
 	old.UpdatedBy, old.Failures, old.Error = store.CleanText(t.UpdatedBy), 0, ""
-	if t.OwnerID != "" {
-		old.OwnerID, old.Owner = t.OwnerID, store.CleanText(t.Owner)
-	}
-	if old.Status == refresh.Failed {
+	if old.Status == refresh.Failed || t.OwnerID != "" && old.Suspended != "" {
 		old.Status = refresh.Active
+	}
+	if t.OwnerID != "" {
+		old.OwnerID, old.Owner, old.Suspended = t.OwnerID, store.CleanText(t.Owner), ""
 	}
 	old.UpdatedAt, old.ChangedAt, old.BehindSince, old.AsOf = at, at, at, engine.Time{}
 	return copyTable(*old), nil

@@ -361,12 +361,27 @@ func refreshOwners(t *testing.T, s Store) {
 	WantError(t, s.RequestRefresh(ctx, "adas"), store.ErrConflict)
 	owned()
 
-	// A change does not resume it, and does not hide why it is suspended.
-	adas.UpdatedBy, adas.OwnerID, adas.Owner = "eve", "3", "eve"
+	// A change by nobody's hand does not resume it, and does not hide why it is suspended; one by a user does both, as a
+	// hook is resumed that a user changes.
+	adas.UpdatedBy, adas.OwnerID, adas.Owner = "the server", "", ""
 	changed, err := s.UpdateDynamicTable(ctx, adas)
 	Must(t, err)
-	if changed.Status != refresh.Suspended || changed.Suspended != "ada is locked out" || changed.Owner != "eve" {
+	if changed.Status != refresh.Suspended || changed.Suspended != "ada is locked out" || changed.Owner != "ada" {
 		t.Errorf("changed while it is suspended: %+v", changed)
+	}
+	adas.Version, adas.UpdatedBy, adas.OwnerID, adas.Owner = changed.Version, "eve", "3", "eve"
+	changed, err = s.UpdateDynamicTable(ctx, adas)
+	Must(t, err)
+	if changed.Status != refresh.Active || changed.Suspended != "" || changed.Owner != "eve" {
+		t.Errorf("changed by a user while it is suspended: %+v", changed)
+	}
+	owned("adas of eve")
+
+	// Who suspends a table by hand finds it suspended after a change.
+	Must(t, s.SetDynamicTableStatus(ctx, "adas", refresh.Suspended))
+	adas.Version = changed.Version
+	if changed, err = s.UpdateDynamicTable(ctx, adas); err != nil || changed.Status != refresh.Suspended {
+		t.Errorf("suspended by hand, and changed: %+v, %v", changed, err)
 	}
 	for _, name := range []string{"adas", "runs", "older"} {
 		Must(t, s.ResumeDynamicTable(ctx, name, "2", "bob"))

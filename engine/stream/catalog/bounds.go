@@ -34,8 +34,8 @@ type size struct {
 	workers, logical, physical, sinks int64
 }
 
-// author is whom a query counts for.
-func (q Query) author() string { return cmp.Or(q.CreatedByID, q.CreatedBy) }
+// Author is whom a query counts for: the user's id, or the name of a process that has none.
+func (q Query) Author() string { return cmp.Or(q.CreatedByID, q.CreatedBy) }
 
 // Bytes is what the query takes of the catalog.
 func (q Query) Bytes() int64 {
@@ -55,7 +55,7 @@ func (c *Catalog) size() size {
 		s.ByUser[user] = n
 	}
 	for _, q := range c.queries {
-		s.ByUser[q.author()]++
+		s.ByUser[q.Author()]++
 		s.Bytes += q.Bytes()
 	}
 	schema := func(columns []column.Column) {

@@ -158,10 +158,10 @@ func (c *Catalog) dropQuery(d *sql.Drop) bool {
 	return true
 }
 
-// Suspend ends a query that is wanted until somebody resumes it; why is its failure.
-func (c *Catalog) Suspend(id int64, why string) {
+// Suspend ends a query of a user that is wanted until somebody resumes it; why is its failure.
+func (c *Catalog) Suspend(id int64, userID, why string) {
 	i := slices.IndexFunc(c.queries, func(q Query) bool { return q.ID == id })
-	if i < 0 || c.queries[i].Desired != Running || c.queries[i].State.Final() {
+	if i < 0 || c.queries[i].Desired != Running || c.queries[i].State.Final() || c.queries[i].CreatedByID != userID {
 		return
 	}
 	c.queries = slices.Clone(c.queries)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
@@ -113,9 +114,20 @@ func streamName(v any) string {
 }
 
 func address(v any) string {
-	at, err := url.Parse(v.(string))
-	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" || at.User != nil {
+	if !IsAddress(v.(string)) {
 		return "is http://HOST/PATH or https://HOST/PATH"
+	}
+	return CheckHost(v.(string))
+}
+
+// host refuses what is not dialled, whatever a list says, where it is written.
+func host(v any) string {
+	switch name := v.(string); {
+	case name == "":
+		return notEmpty(v)
+	case egress.IsForbiddenHost(name):
+		return "leads to an address of the link, or one where a cloud tells a machine its own keys: nobody is spoken with " +
+			"there"
 	}
 	return ""
 }
@@ -129,8 +141,20 @@ func metricName(v any) string {
 	return ""
 }
 
-// IsAddress reports whether rows can be posted to an address, as far as its spelling says.
-func IsAddress(text string) bool { return address(text) == "" }
+// IsAddress reports whether text is the address of something that rows can be posted to.
+func IsAddress(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && at.Hostname() != "" && (at.Scheme == "http" || at.Scheme == "https") && at.User == nil
+}
+
+// CheckHost says why the host of such an address is not dialled, whatever a list says, as far as its spelling tells;
+// empty where it is.
+func CheckHost(address string) string {
+	if at, err := url.Parse(address); err == nil {
+		return host(at.Hostname())
+	}
+	return ""
+}
 
 // Origin is the scheme and the host of an address, which may be shown to whoever reads: what follows them may be a
 // secret.
@@ -175,7 +199,7 @@ var parser = []setting{
 
 var settings = map[string][]setting{
 	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: inFolder}}, parser...),
-	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
+	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: host},
 		{path: "SOURCE.SOCKET_PORT", defaultValue: int64(0), check: between(1, 65535)}}, parser...),
 	"source " + System: {{path: "SOURCE.STREAM", check: streamName}},
 	"sink " + File: {

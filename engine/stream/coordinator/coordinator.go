@@ -295,17 +295,25 @@ func changes(p sql.Parsed) bool {
 	return true
 }
 
-// Recheck asks judge about each query that is wanted, and suspends those of which it says why. The server that owns
-// them ends their fragments. An error of judge leaves a query as it is, and is returned.
+// revocation is why a query is suspended, and of which creator that was said.
+type revocation struct{ of, why string }
+
+// Recheck asks a judge about each query that is wanted, and suspends those of which it says why, unless another user
+// has taken them over meanwhile. The server that owns them ends their fragments. users is asked for the judge when the
+// queries are read; an error of the judge leaves a query as it is, and is returned.
 func (c *Coordinator) Recheck(
 	ctx context.Context,
-	judge func(catalog.Query, catalog.Sink) (why string, err error),
+	users func(context.Context) (judge func(catalog.Query, catalog.Sink) (why string, err error), err error),
 ) error {
 	contents, err := c.o.Store.CatalogContents(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the catalog of streams: %w", err)
 	}
-	all, revoked, failed := catalog.FromContents(contents), map[int64]string{}, error(nil)
+	judge, err := users(ctx)
+	if err != nil {
+		return err
+	}
+	all, revoked, failed := catalog.FromContents(contents), map[int64]revocation{}, error(nil)
 	for _, q := range contents.Queries {
 		if q.Desired != catalog.Running || q.State.Final() {
 			continue
@@ -314,7 +322,7 @@ func (c *Coordinator) Recheck(
 		why, err := judge(q, sink)
 		failed = errors.Join(failed, err)
 		if why != "" && err == nil {
-			revoked[q.ID] = why
+			revoked[q.ID] = revocation{q.CreatedByID, why}
 			c.o.Log.Warn().Str("query", q.Name).Int64("query_id", q.ID).Str("user_id", q.CreatedByID).Str("reason", why).
 				Msg("a continuous query is suspended")
 		}
@@ -323,8 +331,8 @@ func (c *Coordinator) Recheck(
 		return failed
 	}
 	err = c.o.Store.ChangeCatalog(ctx, catalog.Scope{All: true}, func(to *catalog.Catalog) error {
-		for id, why := range revoked {
-			to.Suspend(id, why)
+		for id, r := range revoked {
+			to.Suspend(id, r.of, r.why)
 		}
 		return nil
 	})

@@ -157,7 +157,7 @@ func (r *runner) leave(ctx context.Context, leaves *shutdown) {
 // run opens what the fragment needs, says that it is ready, and runs it when the others are.
 func (r *runner) run(ctx context.Context) error {
 	var err error
-	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains, Owner: r.Query.CreatedBy, Limits: r.limits,
+	job := exec.Job{Plan: r.Plan, Now: time.Now, Drain: r.drains, Owner: r.Query.Author(), Limits: r.limits,
 		OnEvict: r.cancel}
 	var open []connector.Source
 	defer func() {

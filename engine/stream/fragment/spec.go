@@ -127,6 +127,7 @@ type document struct {
 	Host      string     `json:"host"`
 	Name      string     `json:"name"`
 	CreatedBy string     `json:"created_by,omitempty"`
+	CreatedID string     `json:"created_by_id,omitempty"`
 	Statement string     `json:"statement"`
 	Tail      string     `json:"tail"`
 	Hosts     []string   `json:"hosts"`
@@ -159,9 +160,17 @@ type sink struct {
 
 // Marshal writes a spec as JSON.
 func (s Spec) Marshal() ([]byte, error) {
-	d := document{Key: s.Key, Host: s.Host, Name: s.Query.Name, CreatedBy: s.Query.CreatedBy,
-		Statement: s.Query.Statement, Tail: s.Tail, Hosts: s.Hosts,
-		Shape: s.Shape}
+	d := document{
+		Key:       s.Key,
+		Host:      s.Host,
+		Name:      s.Query.Name,
+		CreatedBy: s.Query.CreatedBy,
+		CreatedID: s.Query.CreatedByID,
+		Statement: s.Query.Statement,
+		Tail:      s.Tail,
+		Hosts:     s.Hosts,
+		Shape:     s.Shape,
+	}
 	for _, l := range s.Contents.Logical {
 		schema, err := catalog.MarshalSchema(l.Columns)
 		if err != nil {
@@ -197,7 +206,7 @@ func Unmarshal(text []byte) (Spec, error) {
 		return Spec{}, fmt.Errorf("reading a fragment: %w", err)
 	}
 	s := Spec{Key: d.Key, Host: d.Host, Tail: d.Tail, Hosts: d.Hosts, Shape: d.Shape,
-		Query: catalog.Query{ID: d.QueryID, Epoch: d.Epoch, Name: d.Name, CreatedBy: d.CreatedBy,
+		Query: catalog.Query{ID: d.QueryID, Epoch: d.Epoch, Name: d.Name, CreatedBy: d.CreatedBy, CreatedByID: d.CreatedID,
 			Statement: d.Statement, Sink: d.Sink.Name}}
 	for _, l := range d.Logical {
 		columns, err := catalog.UnmarshalSchema(l.Schema)

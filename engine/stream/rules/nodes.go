@@ -301,7 +301,7 @@ func (a *attempt) plan() (fragment.Bound, error) {
 		return fragment.Bound{}, err
 	}
 	c := catalog.Contents{Sinks: []catalog.Sink{{Name: sink, Type: connector.Print, Config: connector.Config{}}}}
-	q := catalog.Query{ID: a.key.QueryID, Epoch: a.key.Epoch, Name: a.rule.Name, CreatedBy: a.o.Owner,
+	q := catalog.Query{ID: a.key.QueryID, Epoch: a.key.Epoch, Name: a.rule.Name, CreatedByID: a.o.Owner,
 		Statement: text, Sink: sink,
 		Fragments: []catalog.Fragment{{Host: catalog.Server}}}
 	for _, n := range a.nodes {

@@ -54,6 +54,10 @@ func Check(r engine.Rule) (field string, err error) {
 		return "url", engine.InvalidField("url", "has no meaning with do: "+string(r.Do), "remove it, or write do: webhook")
 	case r.URL != "" && !connector.IsAddress(r.URL):
 		return "url", engine.InvalidField("url", "is not http://HOST/PATH or https://HOST/PATH", "")
+	case r.URL != "":
+		if what := connector.CheckHost(r.URL); what != "" {
+			return "url", engine.InvalidField("url", what, "name the host that takes the rows in your network")
+		}
 	}
 	return "", nil
 }

@@ -28,7 +28,7 @@ type Options struct {
 	// Webhook opens what posts rows of a rule; alerts are told of each attempt.
 	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell connector.AlertFunc) (
 		connector.Sink, error)
-	// RunID names the run, Owner the user who started it, and Node the node of this process.
+	// RunID names the run, Owner the id of the user who made it, or else the name, and Node the node of this process.
 	RunID, Owner, Node string
 	// Executions tells what run workers of this process record; without it rules read none of them. Account is what
 	// queries over executions take in this process.

@@ -84,7 +84,7 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(d.cfg.ConnectTimeout, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, max(d.answer, time.Second))
 	defer cancel()
 	c := &conn{db: d, timeout: d.cfg.StatementTimeout, statements: statements, out: make([]byte, 0, 1024)}
 	c.answer.TxStatus = stateIdle
@@ -113,12 +113,12 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 		// Pgpool in raw mode begins a transaction of its own when a statement is prepared, and does not end it.
 		if err := execAll(ctx, pg, "ROLLBACK"); err != nil {
 			closeQuietly(pg)
-			return nil, d.explain(err)
+			return nil, d.explain(err, d.answer)
 		}
 	}
 	if err := pg.SyncConn(ctx); err != nil {
 		closeQuietly(pg)
-		return nil, d.explain(err)
+		return nil, d.explain(err, d.answer)
 	}
 	if c.taken, err = pg.Hijack(); err != nil {
 		closeQuietly(pg)
@@ -127,7 +127,7 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	c.net = c.taken.Conn
 	if err := c.net.SetDeadline(time.Time{}); err != nil {
 		_ = c.net.Close()
-		return nil, d.explain(err)
+		return nil, d.explain(err, d.answer)
 	}
 	c.link = wire.NewLink(c.net)
 	if c.timeout > 0 {

@@ -39,6 +39,9 @@ func (d *database) Columns(ctx context.Context, most int) ([]target.DescribedCol
 	if err != nil {
 		return nil, fmt.Errorf("listing columns: %w", err)
 	}
+	if err := shaped(rs, 7); err != nil {
+		return nil, fmt.Errorf("listing columns: %w", err)
+	}
 	list := make([]target.DescribedColumn, 0, len(rs.Rows))
 	for _, row := range rs.Rows {
 		cells := make([]string, len(row))
@@ -73,6 +76,9 @@ func (d *database) Parameters(ctx context.Context, sql string) ([]target.Describ
 	}
 	rs, err := d.Read(ctx, "SELECT pg_catalog.format_type(o, NULL), "+labels("o")+
 		" FROM unnest($1::oid[]) WITH ORDINALITY AS p(o, n) ORDER BY n", describeTimeout, "{"+strings.Join(oids, ",")+"}")
+	if err == nil {
+		err = shaped(rs, 2)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("naming the types of parameters: %w", err)
 	}

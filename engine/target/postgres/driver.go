@@ -70,8 +70,12 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if err != nil {
 		return nil, err
 	}
+	// connect_timeout is that of connecting alone: who sets it low, to come to the next host soon, has as much time as
+	// anybody to prepare statements.
+	answer := cfg.ConnectTimeout
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = cmp.Or(parsed.ConnectTimeout, defaultConnectTimeout)
+		answer = max(cfg.ConnectTimeout, defaultConnectTimeout)
 	}
 	if cfg.StatementTimeout < 0 {
 		cfg.StatementTimeout = 0
@@ -88,6 +92,7 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	}
 	return &database{
 		cfg:    cfg,
+		answer: answer,
 		conn:   parsed,
 		reader: reader,
 		slot:   make(chan struct{}, maxColdConnections),
@@ -98,6 +103,9 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 type database struct {
 	cfg  target.Config
 	conn dsn.Config
+	// answer bounds what is asked of an open connection before it is used: its session statements together, the
+	// preparation of all statements, a look whether it is there.
+	answer time.Duration
 	// reader is the role that Read takes on, "" for the user's own.
 	reader   string
 	watchdog watchdog
@@ -128,19 +136,21 @@ var errClosed = errors.New("database is closed")
 func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 	next := d.conn.Next()
 	// The limit is that of each host, as it is to libpq.
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(next)))
-	defer cancel()
-	c, err := pgconn.ConnectConfig(ctx, &next.Config)
+	connecting, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(next)))
+	c, err := pgconn.ConnectConfig(connecting, &next.Config)
+	cancel()
 	if err != nil {
-		return nil, d.explain(err)
+		return nil, d.explain(err, d.cfg.ConnectTimeout)
 	}
 	if err := checkEncoding(c, next.RuntimeParams["client_encoding"]); err != nil {
 		closeQuietly(c)
 		return nil, err
 	}
+	ctx, cancel = context.WithTimeout(ctx, d.answer)
+	defer cancel()
 	for _, sql := range d.cfg.Session {
 		if err := execAll(ctx, c, sql); err != nil {
-			known := cmp.Or(explained(err), d.unanswered(err), d.foreign(ctx, c, err))
+			known := cmp.Or(explained(err), d.unanswered(err, d.answer), d.foreign(ctx, c, err))
 			closeQuietly(c)
 			if known != nil {
 				return nil, known
@@ -202,7 +212,7 @@ func (d *database) lend(ctx context.Context, trusted time.Duration) (c *pgconn.P
 			return c.PgConn, false, nil
 		}
 		// The server may have ended an idle session (restart, idle timeout).
-		ping, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+		ping, cancel := context.WithTimeout(ctx, d.answer)
 		err := c.Ping(ping)
 		cancel()
 		if err == nil {
@@ -244,6 +254,11 @@ func (d *database) Close() error {
 	return nil
 }
 
+// CheckLimit implements target.CheckLimiter: each host has its time, and the one that answers some for the questions.
+func (d *database) CheckLimit() time.Duration {
+	return d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(d.conn.ConnConfig)) + d.answer
+}
+
 // Check connects once, asks who is there, and times the second round trip.
 func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	c, err := d.dial(ctx)
@@ -251,7 +266,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		return target.ServerInfo{}, err
 	}
 	defer closeQuietly(c)
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.answer)
 	defer cancel()
 	rs, err := query(
 		ctx,
@@ -260,13 +275,13 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		nil,
 	)
 	if err != nil {
-		if known := cmp.Or(d.unanswered(err), d.foreign(ctx, c, err)); known != nil {
+		if known := cmp.Or(d.unanswered(err, d.answer), d.foreign(ctx, c, err)); known != nil {
 			return target.ServerInfo{}, known
 		}
-		return target.ServerInfo{}, d.explain(err)
+		return target.ServerInfo{}, d.explain(err, d.answer)
 	}
 	info := target.ServerInfo{Local: local(c.Conn())}
-	if len(rs.Rows) == 1 {
+	if len(rs.Rows) == 1 && shaped(rs, 6) == nil { // else what answers is no Postgres, and nothing is known of it
 		row := rs.Rows[0]
 		info.Version, _ = row[0].(string)
 		info.Database, _ = row[1].(string)
@@ -288,7 +303,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	}
 	begin := time.Now()
 	if err := execAll(ctx, c, "SELECT 1"); err != nil {
-		return target.ServerInfo{}, d.explain(err)
+		return target.ServerInfo{}, d.explain(err, d.answer)
 	}
 	info.RoundTrip = time.Since(begin)
 	return info, nil

@@ -154,16 +154,16 @@ func sentence(err error) string {
 	return networkWords(err)
 }
 
-// explain turns an error of connecting into what a user can act on. The
+// explain turns an error of connecting, which was given so much time, into what a user can act on. The
 // password appears in no field; Cause is kept for the log, where pgconn masks it.
-func (d *database) explain(err error) error {
+func (d *database) explain(err error, within time.Duration) error {
 	var known *engine.Error
 	if errors.As(err, &known) {
 		return err
 	}
 	out := &engine.Error{Code: engine.CodeTarget, Cause: err}
 	host, where := d.conn.Host, d.address()
-	if known := d.explainAnswer(err, where); known != nil {
+	if known := d.explainAnswer(err, where, within); known != nil {
 		return known
 	}
 	err = d.decisive(err)
@@ -221,7 +221,7 @@ func (d *database) explain(err error) error {
 		out.Message = fmt.Sprintf("TLS with %s failed.", where)
 		out.Hint = "Check that this is PostgreSQL's port, and sslmode, sslcert and sslkey."
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err), errors.Is(err, syscall.ETIMEDOUT):
-		out.Message = fmt.Sprintf("%s did not answer within %v.", where, d.cfg.ConnectTimeout)
+		out.Message = fmt.Sprintf("%s did not answer within %v.", where, within)
 		out.Hint = "Check host and port, firewalls and security groups, and that the server is not overloaded."
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
 		out.Message = fmt.Sprintf("There is no route from this machine to %s.", where)
@@ -256,7 +256,7 @@ func (d *database) explain(err error) error {
 
 // explainAnswer explains an error of a server that has answered: with an error, with the wrong role, or, once it had
 // let the connection in, with nothing. It is nil for every other error.
-func (d *database) explainAnswer(err error, where string) *engine.Error {
+func (d *database) explainAnswer(err error, where string, within time.Duration) *engine.Error {
 	if message, hint := d.lacksRole(err); message != "" {
 		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: message, Hint: hint}
 	}
@@ -270,7 +270,7 @@ func (d *database) explainAnswer(err error, where string) *engine.Error {
 	}
 	if text := err.Error(); strings.Contains(text, "AfterConnect error") ||
 		strings.Contains(text, "ValidateConnect failed") {
-		return d.unanswered(err)
+		return d.unanswered(err, within)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const pgliteNote = "All connections to PGlite share one session, so every operat
 // more. That is why it is not tried.
 func copies(ctx context.Context, c *pgconn.PgConn) (bool, error) {
 	rs, err := query(ctx, c, "SELECT pg_catalog.version()", nil)
-	if err != nil || len(rs.Rows) != 1 {
+	if err != nil || len(rs.Rows) != 1 || shaped(rs, 1) != nil {
 		return true, err
 	}
 	version, _ := rs.Rows[0][0].(string)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -78,13 +79,13 @@ func (d *database) lacksRole(err error) (message, hint string) {
 
 // unanswered explains that a server let a connection in and then did not answer: as a pooler does whose sessions are
 // all taken.
-func (d *database) unanswered(err error) *engine.Error {
+func (d *database) unanswered(err error, within time.Duration) *engine.Error {
 	if !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
 		return nil
 	}
 	return &engine.Error{Code: engine.CodeTarget, Cause: err,
 		Message: fmt.Sprintf("%s let the connection in, and did not answer its first statement within %v.", d.address(),
-			d.cfg.ConnectTimeout),
+			within),
 		Hint: "A pooler in session mode does so while all of its sessions are taken: use fewer connections, or raise its " +
 			"pool (default_pool_size of PgBouncer, num_init_children of Pgpool). Without a pooler, the server is overloaded."}
 }
@@ -112,7 +113,8 @@ func (d *database) foreign(ctx context.Context, c *pgconn.PgConn, err error) *en
 		return nil
 	}
 	version := c.ParameterStatus("server_version")
-	if rs, wrong := c.Exec(ctx, "SELECT version()").ReadAll(); wrong == nil && len(rs) == 1 && len(rs[0].Rows) == 1 {
+	if rs, wrong := c.Exec(ctx, "SELECT version()").ReadAll(); wrong == nil && len(rs) == 1 && len(rs[0].Rows) == 1 &&
+		len(rs[0].Rows[0]) == 1 {
 		version = string(rs[0].Rows[0][0])
 	}
 	what := "It does not tell its version."

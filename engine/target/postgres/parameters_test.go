@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -85,6 +86,13 @@ func TestParametersOfTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	file("lists/a.crl", revoked)
+	file("lists/README", "Lists of revoked certificates.\n")
+	file("lists/authority.pem", secure.Authority.PEM)
+	other := filepath.Join(dir, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file("other/README", "Nothing yet.\n")
 	plain := map[string]string{
 		"sslmode":     "verify-full",
 		"sslrootcert": secure.Authority.PEM,
@@ -124,6 +132,8 @@ func TestParametersOfTLS(t *testing.T) {
 		{"no list", map[string]string{"sslcrl": cert}, false, encrypted, "!sslcrl of the connection holds no revocation list"},
 		{"a file of lists", map[string]string{"sslcrl": file("b.crl", revoked)}, true, encrypted, "!has been revoked"},
 		{"a folder of lists", map[string]string{"sslcrldir": folder}, true, encrypted, "!has been revoked"},
+		{"a folder without a list", map[string]string{"sslcrldir": other}, true, encrypted,
+			"!sslcrldir of the connection holds no revocation list"},
 		{"a file that is not there", map[string]string{"sslcrl": "/nowhere"}, true, encrypted, "!a file that cannot be read"},
 		{"an encrypted key", map[string]string{"sslkey": locked, "sslpassword": "open"}, false, encrypted, "true"},
 		{"an encrypted key of the older form", map[string]string{"sslkey": older, "sslpassword": "open"}, false, encrypted, "true"},
@@ -218,6 +228,9 @@ func TestParametersOfTheSession(t *testing.T) {
 		{"sslsni=2", name, "!its sslsni is none of 0, 1"},
 		{"channel_binding=yes", name, "!its channel_binding is none of disable, prefer, require"},
 		{"require_auth=x", name, "!its require_auth is no list of password"},
+		{"connect_timeout=3600", name, "loadstone"}, {"connect_timeout=3601", name, "!connect_timeout of the connection is above"},
+		{"connect_timeout=10000000000", name, "!connect_timeout of the connection is above"},
+		{"connect_timeout=40000000000", name, "!connect_timeout of the connection is above"},
 		{"connect_timeout=soon", name, "!its connect_timeout is no number of seconds"},
 		{"min_protocol_version=2", name, "!its min_protocol_version is none of 3.0, 3.2, latest"},
 		{"keepalive=1", name, `!The server knows no parameter "keepalive" of the connection.`},
@@ -227,6 +240,10 @@ func TestParametersOfTheSession(t *testing.T) {
 			!engine.HasCode(err, engine.CodeTarget) || engine.AsError(err).Hint == "") || !fails && (err != nil || got != want) {
 			t.Errorf("%s: %q, %v", c.more, got, err)
 		}
+	}
+	t.Setenv("PGCLIENTENCODING", "LATIN1")
+	if got, err := answer(t, postgres.NewDriver(), plain, "SHOW client_encoding"); err != nil || got != "UTF8" {
+		t.Errorf("PGCLIENTENCODING: %q, %v", got, err)
 	}
 	t.Setenv("PGGSSENCMODE", "require")
 	if _, err := answer(t, postgres.NewDriver(), plain, name); err == nil || !strings.Contains(err.Error(), "gssencmode") {
@@ -305,6 +322,27 @@ func TestAnAddressIsJudgedLikeAHost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConnectingBriefly: connect_timeout ends with the log-in, and what follows has its own time.
+func TestConnectingBriefly(t *testing.T) {
+	t.Parallel()
+	through := proxy(t, func(n int, p []byte) []byte {
+		if n > 2 {
+			time.Sleep(110 * time.Millisecond)
+		}
+		return p
+	})
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(through + "&connect_timeout=1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	c, err := db.Connect(t.Context(), statements(slices.Repeat([]string{"SELECT 1"}, 12)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
 }
 
 // TestAConnectIsGivenUpWhenItsTimeIsOver: each host has its own.

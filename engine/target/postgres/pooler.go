@@ -50,13 +50,13 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 			if errors.As(err, &server) && !wire.Fatal(server) {
 				return d.cfg.Prepared != nil, nil
 			}
-			if silent := d.unanswered(err); silent != nil {
+			if silent := d.unanswered(err, d.answer); silent != nil {
 				return false, silent
 			}
-			return false, d.explain(err)
+			return false, d.explain(err, d.answer)
 		}
 		known = poolerNone
-		if len(rs.Rows) == 1 && len(rs.Rows[0]) == 2 {
+		if len(rs.Rows) == 1 && shaped(rs, 2) == nil {
 			version, _ := rs.Rows[0][1].(string)
 			if pid, ok := rs.Rows[0][0].(int64); ok && d.notePooler(pid, version, c) {
 				known = poolerThere

@@ -85,7 +85,13 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 		fields := r.FieldDescriptions()
 		row := make([]any, len(fields))
 		size += rowSize
-		for i, raw := range r.Values() {
+		values := r.Values()
+		if len(values) != len(fields) {
+			cancel()
+			_, _ = r.Close()
+			return nil, errShape
+		}
+		for i, raw := range values {
 			size += rowSize + len(raw)
 			v, err := decodeText(types, fields[i].DataTypeOID, raw)
 			if err != nil && decodeErr == nil {
@@ -109,6 +115,20 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 	return rs, decodeErr
 }
 
+// errShape is of an answer with other columns than the question has: no Postgres gives one, but a target need not be
+// one.
+var errShape = errors.New("the server answered with other columns than were asked for, as no Postgres does")
+
+// shaped refuses an answer of which a row has other columns than were asked for.
+func shaped(rs *target.ResultSet, columns int) error {
+	for _, row := range rs.Rows {
+		if len(row) != columns {
+			return errShape
+		}
+	}
+	return nil
+}
+
 // eachRow runs one SQL text and calls row for each row of its result as it arrives.
 func eachRow(ctx context.Context, c *pgconn.PgConn, sql string, row func(values []any) error) error {
 	// Ending ctx is how the rest of the rows is left unread; the connection ends with it.
@@ -122,6 +142,11 @@ func eachRow(ctx context.Context, c *pgconn.PgConn, sql string, row func(values 
 	for r.NextRow() {
 		values = values[:0]
 		fields := r.FieldDescriptions()
+		if len(r.Values()) != len(fields) {
+			cancel()
+			_, _ = r.Close()
+			return errShape
+		}
 		for i, raw := range r.Values() {
 			v, err := decodeText(types, fields[i].DataTypeOID, raw)
 			if err == nil {

@@ -94,6 +94,28 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 	}
 }
 
+// TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten: addresses of the link and of a cloud's keys are refused when a
+// connection is saved, too, each of its hosts, whatever is listed. A name is judged by what it leads to, when it is
+// dialled.
+func TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten(t *testing.T) {
+	for _, p := range []*egress.Policy{allowed(t), allowed(t, "0.0.0.0/0", "::/0", "metadata.google.internal")} {
+		server, ok := postgres.NewStrictDriver(nil, p).(target.SecretRedactor)
+		if !ok {
+			t.Fatal("it validates no connection")
+		}
+		for dsn, refused := range map[string]bool{"postgres://u@169.254.169.254/d": true,
+			"postgres://u@[::ffff:169.254.1.1]:5432/d": true, "postgres://u@db.example,[fe80::1%25eth0]/d": true,
+			"host=metadata.google.internal user=u": true, "host=db.example hostaddr=fd00:ec2::254 user=u": true,
+			"host=a,b hostaddr=10.0.0.7,169.254.1.1 user=u": true, "postgres://u@db.example,10.0.0.7,127.0.0.1/d": false,
+			"host=db.example hostaddr=10.0.0.7 user=u": false} {
+			if err := server.Validate(dsn); errors.Is(err, egress.ErrRefused) != refused ||
+				refused && strings.Contains(err.Error(), "invalid") {
+				t.Errorf("%s: %v", dsn, err)
+			}
+		}
+	}
+}
+
 // TestSocketsAreReachedWhereTheyAreListed: when a connection is written, and again when it is dialled, where a link may
 // lead elsewhere by then.
 func TestSocketsAreReachedWhereTheyAreListed(t *testing.T) {

@@ -139,10 +139,10 @@ func (d *database) locked(sql string) error {
 	if err != nil {
 		return nil
 	}
+	if shaped(rs, holdersColumns) != nil {
+		return nil
+	}
 	for _, row := range rs.Rows {
-		if len(row) != holdersColumns {
-			return nil // what answers is no Postgres
-		}
 		text := func(i int) string { s, _ := row[i].(string); return s }
 		if !strings.Contains(sql, text(1)) {
 			continue

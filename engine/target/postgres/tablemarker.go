@@ -41,6 +41,9 @@ func (d *database) MarkSQL(ctx context.Context, table string) (string, error) {
 	rs,
 		err := d.Query(ctx, `SELECT c.oid::int8, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r','p')`, table)
+	if err == nil {
+		err = shaped(rs, 2)
+	}
 	if err != nil {
 		return "", fmt.Errorf("marking %s: %w", table, err)
 	}
@@ -62,6 +65,9 @@ func (d *database) Owned(ctx context.Context, tables ...string) ([]bool, error) 
 	for i, table := range tables {
 		rs, err := d.Query(ctx, "SELECT "+ownCondition+" FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)",
 			table)
+		if err == nil {
+			err = shaped(rs, 1)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("asking who made %s: %w", table, err)
 		}
@@ -158,12 +164,22 @@ func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error
 		return err
 	}
 	first := slices.IndexFunc(tokens, func(t sqltext.Token) bool { return !t.Is("(") })
+	if inner, reads := copied(tokens); reads {
+		// COPY … TO STDOUT does what its query does, and reads a table that it names.
+		if len(inner) == 0 {
+			return nil
+		}
+		query := *s
+		query.SQL = s.SQL[:inner[len(inner)-1].End]
+		query.SQL = strings.Repeat(" ", inner[0].At) + query.SQL[inner[0].At:] // tokens keep their places
+		s, tokens, first = &query, inner, 0
+	}
 	if verb := tokens[max(first, 0)].Upper(); !slices.Contains(planned, verb) && len(f.list) == known {
 		f.add("the statement "+s.ID, true, verb, s.ID)
 	}
 	if !slices.ContainsFunc(tokens, func(t sqltext.Token) bool {
 		return slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "CREATE", "ALTER", "DROP",
-			"REFRESH"}, t.Upper())
+			"REFRESH", "LOCK"}, t.Upper())
 	}) {
 		return nil
 	}
@@ -179,6 +195,7 @@ func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error
 			ctx,
 			`SELECT n.nspname, c.relname, c.oid::int8 < 16384 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = pg_catalog.to_regclass($1)`,
+			3,
 			name.sql,
 		)
 		if err != nil {
@@ -217,7 +234,7 @@ func (f *footprint) plan(ctx context.Context, s *engine.Statement, tokens []sqlt
 	if err := eachAlone(ctx, f.c, "ROLLBACK TO loadstone_plan", "RELEASE loadstone_plan"); err != nil {
 		return false, err
 	}
-	rs, err := f.query(ctx, "SELECT 1 FROM pg_catalog.pg_prepared_statements WHERE name = 'loadstone_plan'")
+	rs, err := f.query(ctx, "SELECT 1 FROM pg_catalog.pg_prepared_statements WHERE name = 'loadstone_plan'", 1)
 	if err == nil && rs != nil && len(rs.Rows) == 1 {
 		err = execAll(ctx, f.c, "DEALLOCATE loadstone_plan")
 	}
@@ -252,7 +269,7 @@ func (f *footprint) explain(ctx context.Context, sql string, params int) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	if len(results) != 1 || len(results[0].Rows) != 1 {
+	if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
 		return nil, fmt.Errorf("%d results for one plan", len(results))
 	}
 	return results[0].Rows[0][0], nil
@@ -303,6 +320,8 @@ func targets(tokens []sqltext.Token) []written {
 	for i := range tokens {
 		at, operation := i+1, word(i)
 		switch {
+		case operation == "LOCK" && i == 0:
+			return locked(tokens)
 		case (operation == "INSERT" || operation == "MERGE") && word(i+1) == "INTO", operation == "DELETE" &&
 			word(i+1) == "FROM", operation == "TRUNCATE" && word(i+1) == "TABLE":
 			at++
@@ -319,6 +338,67 @@ func targets(tokens []sqltext.Token) []written {
 		}
 	}
 	return list
+}
+
+// locked are the tables that a LOCK keeps others from writing to, or from reading: all modes but the two that reading
+// takes do.
+func locked(tokens []sqltext.Token) []written {
+	var list []written
+	at := 1
+	if tokens[min(at, len(tokens)-1)].Upper() == "TABLE" {
+		at++
+	}
+	for at < len(tokens) {
+		if tokens[at].Upper() == "ONLY" {
+			at++
+		}
+		name, end := nameAt(tokens, at)
+		if name == "" {
+			break
+		}
+		list = append(list, written{name, "LOCK"})
+		if at = end; at < len(tokens) && tokens[at].Is("*") {
+			at++
+		}
+		if at >= len(tokens) || !tokens[at].Is(",") {
+			break
+		}
+		at++
+	}
+	if at+2 < len(tokens) && tokens[at].Upper() == "IN" && tokens[at+2].Upper() == "SHARE" &&
+		slices.Contains([]string{"ACCESS", "ROW"}, tokens[at+1].Upper()) &&
+		(at+3 >= len(tokens) || tokens[at+3].Upper() == "MODE") {
+		return nil // ACCESS SHARE as SELECT takes it, ROW SHARE as SELECT … FOR UPDATE does
+	}
+	return list
+}
+
+// copied are the tokens of the query of a COPY … TO STDOUT, none where it names a table; reads is false for any other
+// statement.
+func copied(tokens []sqltext.Token) (query []sqltext.Token, reads bool) {
+	if tokens[0].Upper() != "COPY" || len(sqltext.Statements(tokens)) != 1 {
+		return nil, false
+	}
+	depth, end := 0, 0
+	for i, t := range tokens {
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			if depth--; depth == 0 && end == 0 {
+				end = i
+			}
+		case depth == 0 && t.Upper() == "TO":
+			if i+1 >= len(tokens) || tokens[i+1].Upper() != "STDOUT" {
+				return nil, false
+			}
+			if len(tokens) > 1 && tokens[1].Is("(") {
+				query = tokens[2:end]
+			}
+			return query, true
+		}
+	}
+	return nil, false
 }
 
 // nameAt is the name, with its schema, that begins at a token, quoted, and the place behind it.
@@ -376,6 +456,7 @@ WHERE p.prokind <> 'a' AND p.provolatile = 'v' AND ($2 OR n.nspname NOT IN ('pg_
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'))
  AND CASE WHEN $1 LIKE '%.%' THEN pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) = $1 OR $1 = '"' || n.nspname || '"."' || p.proname || '"'
   ELSE $1 = '"' || p.proname || '"' AND pg_catalog.pg_function_is_visible(p.oid) END`,
+			1,
 			name,
 			effect(name),
 		)
@@ -390,14 +471,16 @@ WHERE p.prokind <> 'a' AND p.provolatile = 'v' AND ($2 OR n.nspname NOT IN ('pg_
 			if at > 0 && tokens[at-1].Upper() == "CALL" {
 				operation = "CALL"
 			}
-			f.add(row[0].(string), true, operation, statement)
+			if called, ok := row[0].(string); ok {
+				f.add(called, true, operation, statement)
+			}
 		}
 	}
 	return nil
 }
 
-// query runs a query of the catalog; nil when the server refuses it.
-func (f *footprint) query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error) {
+// query runs a query of the catalog that has so many columns; nil when the server refuses it.
+func (f *footprint) query(ctx context.Context, sql string, columns int, args ...any) (*target.ResultSet, error) {
 	if err := execAll(ctx, f.c, "SAVEPOINT loadstone_ask"); err != nil {
 		return nil, err
 	}
@@ -408,14 +491,14 @@ func (f *footprint) query(ctx context.Context, sql string, args ...any) (*target
 	if end := eachAlone(ctx, f.c, "ROLLBACK TO loadstone_ask", "RELEASE loadstone_ask"); end != nil {
 		return nil, end
 	}
-	if err != nil {
+	if err != nil || shaped(rs, columns) != nil {
 		return nil, nil //nolint:nilerr,nilnil // what the catalog does not answer is not known
 	}
 	return rs, nil
 }
 
 // operations are in the order in which people name them.
-var operations = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "SELECT", "CALL"}
+var operations = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "LOCK", "SELECT", "CALL"}
 
 // describe adds the facts of the catalog about a table.
 func (f *footprint) describe(ctx context.Context, w *target.WriteTarget) error {
@@ -441,6 +524,7 @@ SELECT pg_catalog.quote_ident(c.nspname) || '.' || pg_catalog.quote_ident(c.reln
  (SELECT count(*) - 1 FROM family)::int8, c.relkind = 'p',
  (SELECT s.srvname FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid)::text, c.relkind = 'v'
 FROM t c`,
+		11,
 		w.Table,
 	)
 	if err != nil || rs == nil || len(rs.Rows) == 0 {
@@ -469,7 +553,7 @@ FROM t c`,
 	if w.Rows == 0 && !w.System {
 		// Never analysed, or empty: a look at the first million is quick.
 		w.Rows = -1
-		if rs, err := f.query(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+quoted+" LIMIT 1000001) AS s"); err != nil {
+		if rs, err := f.query(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+quoted+" LIMIT 1000001) AS s", 1); err != nil {
 			return err
 		} else if rs != nil && len(rs.Rows) == 1 {
 			w.Rows, _ = rs.Rows[0][0].(int64)

@@ -5428,7 +5428,7 @@ export interface paths {
         };
         /**
          * Change a derived table
-         * @description It is refreshed in whole then; one that has failed is active again.
+         * @description It is refreshed in whole then; one that has failed is active again, and so is one that was suspended since its owner may have it refreshed no longer: it is the caller's then.
          */
         put: {
             parameters: {
@@ -6435,7 +6435,7 @@ export interface components {
             next_refresh_due: string | null;
             /** @description The owner's name. */
             owner?: string;
-            /** @description The user whose work its refreshes are: who made it, changed its definition last, or resumed it last. It is suspended when that user is locked out, deleted or a viewer. Empty of bundled tables, and of those made before there were owners. */
+            /** @description The user whose work its refreshes are: who made it, changed its definition last, or resumed it last. It is suspended when that user is locked out, deleted or a viewer. Empty of bundled tables, of those made before there were owners, and for viewers. */
             owner_id?: string;
             /**
              * @description RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC).
@@ -6458,7 +6458,7 @@ export interface components {
             sources: string[];
             /** @enum {string} */
             status: "ACTIVE" | "SUSPENDED" | "FAILED";
-            /** @description Why it is suspended, where its owner may have it refreshed no longer. Who resumes it is its owner. */
+            /** @description Why it is suspended, where its owner may have it refreshed no longer; viewers are told that alone. Whoever resumes or changes it is its owner. */
             suspended_reason?: string;
             /**
              * Format: double

@@ -151,7 +151,7 @@ function TableView({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
         {failed && (
           <Notice tone={t.status === 'FAILED' || isAbandoned(t) ? 'bad' : 'warn'}>
             <strong>{failed.text}</strong> {failed.error}
-            {t.suspended_reason && ' Whoever resumes it is its owner from then on.'}
+            {t.suspended_reason && ' Whoever resumes or changes it is its owner from then on.'}
             {isAbandoned(t) && ' Remove the cause, then have it tried again.'}
             {t.status === 'FAILED' &&
               (t.bundled ? ' Resume tries it again.' : ' Edit its definition, or resume to try it again as it is.')}

@@ -59,8 +59,20 @@ const columnsQuery = `SELECT a.attname, pg_catalog.format_type(a.atttypid, a.att
 	FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 	WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// ask returns the rows of a query as text.
-func ask(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) ([][]string, error) {
+// askOne returns the one value that a query has, as text.
+func askOne(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) (string, error) {
+	rows, err := ask(ctx, conn, sql, 1, args...)
+	if err != nil {
+		return "", err
+	}
+	if len(rows) != 1 {
+		return "", errUnexpectedReply
+	}
+	return rows[0][0], nil
+}
+
+// ask returns the rows of a query, which has so many columns, as text.
+func ask(ctx context.Context, conn *pgconn.PgConn, sql string, columns int, args ...string) ([][]string, error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
 		values[i] = []byte(a)
@@ -71,6 +83,9 @@ func ask(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) (
 	}
 	var rows [][]string
 	for _, r := range result.Rows {
+		if len(r) != columns {
+			return nil, errUnexpectedReply
+		}
 		row := make([]string, len(r))
 		for i, v := range r {
 			row[i] = string(v)
@@ -87,13 +102,13 @@ func newMismatch(hint, format string, args ...any) error {
 // describe is Describe over a connection.
 func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t Table, err error) {
 	t.Schema, t.Name = schema, name
-	if version, err := ask(ctx, conn, "SELECT current_setting('server_version_num')"); err == nil {
-		if n, err := strconv.Atoi(version[0][0]); err == nil && n < minServerVersion {
+	if version, err := askOne(ctx, conn, "SELECT current_setting('server_version_num')"); err == nil {
+		if n, err := strconv.Atoi(version); err == nil && n < minServerVersion {
 			return t, newMismatch("write to a newer server",
 				"the server is of the version %d; rows are written once from Postgres 13 on", n/10000)
 		}
 	}
-	rows, err := ask(ctx, conn, tableQuery, schema, name)
+	rows, err := ask(ctx, conn, tableQuery, 10, schema, name)
 	if err != nil {
 		return t, fmt.Errorf("looking for the table: %w", err)
 	}
@@ -122,7 +137,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, schema, name string) (t 
 			"row-level security holds on %s for the user %s, and COPY does not pass it",
 			t.Shown(), user)
 	}
-	rows, err = ask(ctx, conn, columnsQuery, r[8])
+	rows, err = ask(ctx, conn, columnsQuery, 8, r[8])
 	if err != nil {
 		return t, fmt.Errorf("reading the columns: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -263,5 +264,17 @@ func TestTablesThatDoNotFit(t *testing.T) {
 			continue
 		}
 		_ = s.Close()
+	}
+}
+
+// What answers with other rows and columns than were asked for is refused, and ends no process.
+func TestWhatIsNoPostgresHasNoTable(t *testing.T) {
+	server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if table, err := postgres.Describe(t.Context(), dialer(server.DSN()), "", "t"); err == nil {
+		t.Errorf("a table of what is no Postgres: %+v", table)
 	}
 }

@@ -32,7 +32,7 @@ func (s *Sink) begin(ctx context.Context) (transaction, error) {
 	if err != nil {
 		return transaction{}, err
 	}
-	if len(results) != 2 || len(results[1].Rows) != 1 {
+	if len(results) != 2 || len(results[1].Rows) != 1 || len(results[1].Rows[0]) != 2 {
 		return transaction{}, errUnexpectedReply
 	}
 	return transaction{xid: string(results[1].Rows[0][0]), serverID: s.serverID}, nil
@@ -85,7 +85,7 @@ func (s *Sink) committed(ctx context.Context, t transaction) (bool, error) {
 			nil,
 		)
 	}
-	rows, err := ask(ctx, s.conn, statusSQL, t.xid)
+	status, err := askOne(ctx, s.conn, statusSQL, t.xid)
 	var said *pgconn.PgError
 	switch {
 	case errors.As(err, &said) && said.Code == codeFuture:
@@ -93,7 +93,7 @@ func (s *Sink) committed(ctx context.Context, t transaction) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	switch rows[0][0] {
+	switch status {
 	case "committed":
 		if s.serverID != "" && s.serverID == t.serverID {
 			return true, nil
@@ -116,7 +116,7 @@ const codeDenied = "42501"
 // tableHasRows reports whether the table has rows of a transaction: that of its number which is committed may be
 // another one, where a crash came between. Who may not read the table has to believe the number.
 func (s *Sink) tableHasRows(ctx context.Context, t transaction) (bool, error) {
-	rows, err := ask(ctx, s.conn, fmt.Sprintf("SELECT EXISTS (SELECT FROM %s WHERE xmin = (($1::xid8)::xid))::text",
+	has, err := askOne(ctx, s.conn, fmt.Sprintf("SELECT EXISTS (SELECT FROM %s WHERE xmin = (($1::xid8)::xid))::text",
 		s.at.Quoted()), t.xid)
 	var said *pgconn.PgError
 	switch {
@@ -125,20 +125,20 @@ func (s *Sink) tableHasRows(ctx context.Context, t transaction) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	return rows[0][0] == "true", nil
+	return has == "true", nil
 }
 
 // incarnation names a server, its line of history, and when it was started or has recovered: as long as it is the
 // same, no number of a transaction was given out twice. It is empty where a server does not say.
 func incarnation(ctx context.Context, conn *pgconn.PgConn) string {
-	rows, err := ask(ctx, conn, `SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()) || ' ' ||
+	born, err := askOne(ctx, conn, `SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()) || ' ' ||
 		left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) || ' ' ||
 		pg_catalog.pg_postmaster_start_time() || ' ' ||
 		coalesce((SELECT stats_reset FROM pg_catalog.pg_stat_bgwriter)::text, '')`)
 	if err != nil {
 		return ""
 	}
-	return rows[0][0]
+	return born
 }
 
 // systemID is the part of an incarnation that outlives restarts.

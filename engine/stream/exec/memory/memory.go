@@ -40,7 +40,7 @@ func (e *ExceededError) Error() string {
 
 // Holder says whose an account is.
 type Holder struct {
-	// Owner is the user; accounts without one are of one owner together.
+	// Owner is the id of the user; accounts without one are of one owner together.
 	Owner string
 	// Yields is of what somebody looks at for the moment: it ends before any query does.
 	Yields bool

@@ -195,6 +195,10 @@ func disagreement(dsn string) (taken bool, err error) {
 			want.Database,
 		)
 	}
+	if s, err := readSettings(dsn); shown == "***" && err == nil && plainHosts(s.effective()["host"]) &&
+		!strings.Contains(got.Database, "@") {
+		return true, errors.New("it is taken, and not shown")
+	}
 	if c, err := readByPgx(shown); shown != "***" && (err != nil || c.Host != want.Host || c.Port != want.Port ||
 		c.User != want.User || c.Database != want.Database) {
 		return true, fmt.Errorf("it is shown as %q, which is another: %w", shown, errors.Join(err))

@@ -114,7 +114,7 @@ func plainHosts(list string) bool {
 		if host == list && strings.HasPrefix(host, "/") {
 			return true
 		}
-		if strings.ContainsAny(host, "@?#=\\ ") {
+		if strings.ContainsAny(host, "@?#=\\ []") {
 			return false
 		}
 	}

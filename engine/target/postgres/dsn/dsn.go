@@ -131,6 +131,7 @@ func (r Reader) ambiguous(url bool, m map[string]string) bool {
 	for _, key := range fileKeys {
 		delete(plain, key)
 	}
+	Reader{Strict: true}.complete(plain) // or the addresses of hostaddr are missing, of which each has a port
 	_, err := r.parseAlone(plain)
 	return err != nil
 }
@@ -184,8 +185,11 @@ func (r Reader) Validate(dsn string) error {
 	if strings.TrimSpace(dsn) == "" {
 		return ErrNoAddress
 	}
-	_, err := r.Config(dsn)
-	return err
+	c, err := r.Config(dsn)
+	if err != nil || r.Egress == nil {
+		return err
+	}
+	return r.checkHosts(dsn, c)
 }
 
 // ErrNoAddress is the error of an empty connection string.
@@ -244,6 +248,9 @@ func (r Reader) Read(dsn string) (Config, error) {
 	}
 	if err != nil {
 		return Config{}, explainDSN(err)
+	}
+	if err := r.checkTimeout(m, config.ConnectTimeout); err != nil {
+		return Config{}, err
 	}
 	certificates.apply(config)
 	more, err := r.takeExtras(config.RuntimeParams)

@@ -34,21 +34,24 @@ func TestShownConnectionStringsHaveNoPassword(t *testing.T) {
 		"postgres://ada:pw@host/db": "postgres://ada:***@host/db",
 		"postgresql://ada:p%40w@host:5433,other/db?sslmode=require": "postgresql://ada:***@host:5433,other/db?" +
 			"sslmode=require",
-		"postgres://ada:p?w@host/db":                    "***",
-		"postgres://ada@host/db":                        "postgres://ada@host/db",
-		"postgres://host:5432/db":                       "postgres://host:5432/db",
-		"postgres://host/db?application_name=a@b:c":     "postgres://host/db?application_name=a@b:c",
-		"postgres:///db?host=/tmp&password=pw&user=u":   "postgres:///db?host=/tmp&password=***&user=u",
-		"postgres:///db?host=/tmp&%70assword=pw&user=u": "postgres:///db?host=/tmp&%70assword=***&user=u",
-		"postgres://u:a@h/db?password=b&sslpassword=c":  "postgres://u:***@h/db?password=***&sslpassword=***",
-		"host=h password=pw user=u":                     "host=h password=*** user=u",
-		"host=h\vpassword=pw\fuser=u":                   "host=h\vpassword=***\fuser=u",
-		"host=h PASSWORD = pw":                          "host=h PASSWORD = ***",
-		`password='p w\' x' host=h`:                     `password=*** host=h`,
-		`password=p\ w host=h`:                          `password=*** host=h`,
-		"host=h user=u dbname=password":                 "host=h user=u dbname=password",
-		"host='/tmp/a b' user=loadstone dbname='x'":     "host='/tmp/a b' user=loadstone dbname='x'",
-		"host=h passwd=pw":                              "host=h passwd=***",
+		"postgres://ada:p?w@host/db":                                   "***",
+		"postgres://ada@host/db":                                       "postgres://ada@host/db",
+		"postgres://host:5432/db":                                      "postgres://host:5432/db",
+		"postgres://host/db?application_name=a@b:c":                    "postgres://host/db?application_name=a@b:c",
+		"postgres:///db?host=/tmp&password=pw&user=u":                  "postgres:///db?host=/tmp&password=***&user=u",
+		"postgres:///db?host=/tmp&%70assword=pw&user=u":                "postgres:///db?host=/tmp&%70assword=***&user=u",
+		"postgres://u:a@h/db?password=b&sslpassword=c":                 "postgres://u:***@h/db?password=***&sslpassword=***",
+		"host=h password=pw user=u":                                    "host=h password=*** user=u",
+		"host=h\vpassword=pw\fuser=u":                                  "host=h\vpassword=***\fuser=u",
+		"host=h PASSWORD = pw":                                         "host=h PASSWORD = ***",
+		`password='p w\' x' host=h`:                                    `password=*** host=h`,
+		`password=p\ w host=h`:                                         `password=*** host=h`,
+		"host=h user=u dbname=password":                                "host=h user=u dbname=password",
+		"host='/tmp/a b' user=loadstone dbname='x'":                    "host='/tmp/a b' user=loadstone dbname='x'",
+		"host=h passwd=pw":                                             "host=h passwd=***",
+		"postgres://u:p@/db?hostaddr=10.0.0.7,10.0.0.8&port=5432,5433": "postgres://u:***@/db?hostaddr=10.0.0.7,10.0.0.8&port=5432,5433",
+		"hostaddr=10.0.0.7,10.0.0.8 port=5432,5433 password=p":         "hostaddr=10.0.0.7,10.0.0.8 port=5432,5433 password=***",
+		"postgres://u:p@a/db?hostaddr=10.0.0.7&port=5432,5433":         "***",
 		// What cannot be read for certain is not shown at all.
 		"postgres://ada:p@w@host/db":      "***",
 		"postgres://ada:p/w@host/db":      "***",
@@ -374,6 +377,46 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 	}
 	if c, err := server.Config("host=h hostaddr=127.0.0.1"); err != nil || c.Host != "127.0.0.1" {
 		t.Errorf("hostaddr on a server: %v", err)
+	}
+}
+
+// TestAKeyThatIsNotAskedFor: an encrypted key in the home folder is nothing to a connection that has another, or none.
+func TestAKeyThatIsNotAskedFor(t *testing.T) {
+	cleanEnvironment(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.Mkdir(filepath.Join(home, ".postgresql"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	services := filepath.Join(home, "services")
+	for path, text := range map[string]string{
+		filepath.Join(home, ".postgresql", "postgresql.crt"): "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
+		filepath.Join(home, ".postgresql", "postgresql.key"): "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED " +
+			"PRIVATE KEY-----\n",
+		services: "[s]\nhost=db\nsslmode=disable\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const dsn = "user=u dbname=d"
+	if _, err := (Reader{}).Config(dsn + " host=db"); err == nil || !strings.Contains(err.Error(), "it is encrypted") {
+		t.Errorf("the key is not read: %v", err)
+	}
+	for name, set := range map[string]map[string]string{
+		"PGSSLMODE": {"PGSSLMODE": "disable", "PGHOST": "db"}, "PGSERVICE": {"PGSERVICE": "s", "PGSERVICEFILE": services},
+	} {
+		for key, value := range set {
+			t.Setenv(key, value)
+		}
+		if c, err := (Reader{}).Config(dsn); err != nil || c.Host != "db" || c.TLSConfig != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for key := range set {
+			if err := os.Unsetenv(key); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

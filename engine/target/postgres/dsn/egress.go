@@ -3,11 +3,15 @@ package dsn
 import (
 	"context"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 )
 
 // dialWithPolicy has every connection dialled where the policy lets it. The driver resolves names by itself, and dials
@@ -37,6 +41,25 @@ func (r Reader) dialWithPolicy(c *pgx.ConnConfig) {
 		}
 		return r.Egress.DialNamed(ctx, network, address, host)
 	}
+}
+
+// checkHosts refuses hosts and addresses where nobody is spoken with, whatever a list says, where they are written.
+// What names lead to is judged when it is dialled.
+func (r Reader) checkHosts(dsn string, c *pgx.ConnConfig) error {
+	s, err := readSettings(dsn)
+	if err != nil {
+		return explainDSN(err)
+	}
+	hosts := strings.Split(s.effective()["hostaddr"], ",")
+	for _, f := range append([]*pgconn.FallbackConfig{{Host: c.Host}}, c.Fallbacks...) {
+		hosts = append(hosts, f.Host)
+	}
+	for _, host := range hosts {
+		if egress.IsForbiddenHost(host) {
+			return r.Egress.Check(host, netip.AddrPort{}) //nolint:wrapcheck // it is user-facing
+		}
+	}
+	return nil
 }
 
 // checkSockets refuses the sockets of a connection string before one is dialled.

@@ -56,17 +56,22 @@ func decryptKey(text, passphrase string) (plain string, err error) {
 // takeKeyFile reads an encrypted key of PKCS#8 and its certificate from their files, which pgx cannot; nil where there
 // is none such.
 func (r Reader) takeKeyFile(m map[string]string) (*certificates, error) {
-	if r.Strict || m["sslcertmode"] == "disable" || m["sslmode"] == "disable" {
+	if r.Strict {
 		return nil, nil
 	}
+	// What a service says comes before the environment and the home folder, and only pgx knows it.
+	service := m["service"] != "" || os.Getenv("PGSERVICE") != ""
 	find := func(key, variable string) string {
-		if value, ok := m[key]; ok {
+		if value, ok := m[key]; ok || service {
 			return value
 		}
 		return os.Getenv(variable)
 	}
+	if find("sslcertmode", "PGSSLCERTMODE") == "disable" || find("sslmode", "PGSSLMODE") == "disable" {
+		return nil, nil
+	}
 	cert, key := find("sslcert", "PGSSLCERT"), find("sslkey", "PGSSLKEY")
-	if home, err := os.UserHomeDir(); err == nil && cert == "" && key == "" && m["service"] == "" {
+	if home, err := os.UserHomeDir(); err == nil && cert == "" && key == "" && !service {
 		cert, key = filepath.Join(home, ".postgresql", "postgresql.crt"), filepath.Join(home, ".postgresql", "postgresql.key")
 	}
 	text, err := os.ReadFile(key)

@@ -58,7 +58,7 @@ func Identify(ctx context.Context, c *pgconn.PgConn) (own engine.OwnDatabase, er
 		return own, errors.New("the server does not tell what its database is")
 	}
 	own.SystemID, own.OID, own.Name = where[0].system, where[0].oid, where[0].name
-	rows, err := ask(ctx, c, askOwners)
+	rows, err := ask(ctx, c, askOwners, 1)
 	if err != nil {
 		return own, err
 	}
@@ -81,13 +81,13 @@ type place struct {
 // locate says where a connection has landed. Where the system identifier may not be asked, or all is set, all databases
 // of the Postgres follow that of the connection. What is no Postgres, and knows neither question, is nowhere.
 func locate(ctx context.Context, c *pgconn.PgConn, all bool) (at []place, err error) {
-	rows, err := ask(ctx, c, askWhere)
+	rows, err := ask(ctx, c, askWhere, 3)
 	if isDenied(err) || err == nil && all {
 		known := rows
-		rows, err = ask(ctx, c, askDatabases)
+		rows, err = ask(ctx, c, askDatabases, 3)
 		rows = append(known, rows...)
 	}
-	if isForeign(err) {
+	if isForeign(err) || errors.Is(err, errShape) {
 		return nil, nil
 	}
 	if err != nil {
@@ -103,14 +103,21 @@ func locate(ctx context.Context, c *pgconn.PgConn, all bool) (at []place, err er
 	return at, nil
 }
 
-// ask executes one statement as text, so that also a pooler that shares sessions answers.
-func ask(ctx context.Context, c *pgconn.PgConn, sql string) (rows [][][]byte, err error) {
+// errShape is of an answer with other columns than were asked for.
+var errShape = errors.New("the server answered with other columns than were asked for, as no Postgres does")
+
+// ask executes one statement as text, so that also a pooler that shares sessions answers; every row has so many
+// columns.
+func ask(ctx context.Context, c *pgconn.PgConn, sql string, columns int) (rows [][][]byte, err error) {
 	results, err := c.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the callers say what it is
 	}
 	for _, r := range results {
 		rows = append(rows, r.Rows...)
+	}
+	if slices.ContainsFunc(rows, func(row [][]byte) bool { return len(row) != columns }) {
+		return nil, errShape
 	}
 	return rows, nil
 }
@@ -225,7 +232,7 @@ func judgeLanding(ctx context.Context, c *pgconn.PgConn, at place, own engine.Ow
 	for i, oid := range own.Owners {
 		owners[i] = strconv.FormatUint(uint64(oid), 10)
 	}
-	rows, err := ask(ctx, c, fmt.Sprintf(askMight, strings.Join(owners, ",")))
+	rows, err := ask(ctx, c, fmt.Sprintf(askMight, strings.Join(owners, ",")), 2)
 	if err != nil {
 		return err
 	}

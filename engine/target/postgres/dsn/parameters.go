@@ -122,11 +122,12 @@ var missing = map[string]struct {
 
 const oauthHint = "Use a password or a certificate: signing in by OAuth is not built in."
 
-// environment are variables that psql takes, and pgx does not.
+// environment are variables that psql takes, and pgx does not. PGCLIENTENCODING is none of them: it is for what is
+// shown to a person, and values travel as UTF-8.
 var environment = map[string]string{"hostaddr": "PGHOSTADDR", "requirepeer": "PGREQUIREPEER",
 	"sslcrl": "PGSSLCRL", "sslcrldir": "PGSSLCRLDIR", "sslcompression": "PGSSLCOMPRESSION", "gssencmode": "PGGSSENCMODE",
 	"ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION", "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
-	"load_balance_hosts": "PGLOADBALANCEHOSTS", "client_encoding": "PGCLIENTENCODING", "gssdelegation": "PGGSSDELEGATION",
+	"load_balance_hosts": "PGLOADBALANCEHOSTS", "gssdelegation": "PGGSSDELEGATION",
 	"gsslib": "PGGSSLIB"}
 
 // own are the parameters that pgx would send to the server as settings of the session, and that are none.
@@ -186,6 +187,27 @@ func checkValues(m map[string]string) error {
 	return nil
 }
 
+// maxConnectTimeout is in seconds. pgx multiplies what is given without a bound: 292 years are less than none.
+const maxConnectTimeout = 3600
+
+// checkTimeout refuses a connect_timeout that is too long, as it is written and as pgx has read it.
+func (r Reader) checkTimeout(m map[string]string, read time.Duration) error {
+	text := m["connect_timeout"]
+	if text == "" && !r.Strict {
+		text = os.Getenv("PGCONNECT_TIMEOUT")
+	}
+	n, _ := strconv.ParseInt(text, 10, 64)
+	if n <= maxConnectTimeout && read >= 0 && read <= maxConnectTimeout*time.Second {
+		return nil
+	}
+	return invalid(
+		"connect_timeout",
+		fmt.Sprintf("is above %d seconds", maxConnectTimeout),
+		"Write seconds for each host, "+
+			"such as 10; 0 is the default.",
+	)
+}
+
 // complete adds to the parameters what they imply, and reports whether it has.
 func (r Reader) complete(m map[string]string) (changed bool) {
 	if _, service := m["service"]; m["hostaddr"] == "" && !r.Strict && !service {
@@ -213,6 +235,7 @@ type extras struct {
 	peer           string // requirepeer
 	oldest, newest uint16 // versions of TLS, 0 for any
 	revoked        *revocations
+	home           string // a file of lists that nobody has named
 	balanced       bool
 }
 
@@ -230,9 +253,6 @@ func (r Reader) takeExtras(params map[string]string) (*extras, error) {
 			if value := os.Getenv(variable); value != "" && m[key] == "" && key != "hostaddr" {
 				m[key] = value
 			}
-		}
-		if m["client_encoding"] != "" && params["client_encoding"] == "" {
-			params["client_encoding"] = m["client_encoding"]
 		}
 	}
 	if err := checkValues(m); err != nil {
@@ -265,8 +285,11 @@ func (r Reader) takeExtras(params map[string]string) (*extras, error) {
 	if x.socket, err = readSocketOptions(m); err != nil {
 		return nil, err
 	}
-	if x.revoked, err = r.readRevocations(m["sslcrl"], m["sslcrldir"]); err != nil {
+	if x.revoked, err = readRevocations(m["sslcrl"], m["sslcrldir"]); err != nil {
 		return nil, err
+	}
+	if x.revoked == nil {
+		x.home = r.homeList()
 	}
 	return x, nil
 }
@@ -331,6 +354,9 @@ func (x *extras) apply(c *pgx.ConnConfig) error {
 	if err := x.setAddresses(c); err != nil {
 		return err
 	}
+	if err := x.readHome(c); err != nil {
+		return err
+	}
 	for _, f := range attempts(c) {
 		t := f.TLSConfig
 		if t == nil {
@@ -340,7 +366,7 @@ func (x *extras) apply(c *pgx.ConnConfig) error {
 			t.MinVersion = x.oldest
 		}
 		t.MaxVersion = x.newest
-		if verified := t.VerifyPeerCertificate != nil || !t.InsecureSkipVerify; verified && x.revoked != nil {
+		if verifies(t) && x.revoked != nil {
 			t.VerifyConnection = func(s tls.ConnectionState) error { return x.revoked.check(t.RootCAs, s) }
 		}
 	}

@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -20,13 +24,10 @@ type revocations struct{ lists []*x509.RevocationList }
 const crlHint = "sslcrl holds the revocation lists of every authority between the server's certificate and " +
 	"sslrootcert, in PEM form; get the newest from who runs the authority."
 
-// readRevocations reads sslcrl, which may be the text itself, and the files of sslcrldir. Of oneself there may be a file
-// in the home folder.
-func (r Reader) readRevocations(file, folder string) (*revocations, error) {
+// readRevocations reads sslcrl, which may be the text itself, and the files of sslcrldir.
+func readRevocations(file, folder string) (*revocations, error) {
 	if file == "" && folder == "" {
-		if file = r.homeList(); file == "" {
-			return nil, nil
-		}
+		return nil, nil
 	}
 	v := &revocations{}
 	if isInlinePEM(file) {
@@ -55,11 +56,43 @@ func (r Reader) readRevocations(file, folder string) (*revocations, error) {
 		if err != nil {
 			return nil, invalid(key, "names a file that cannot be read", "Check the path and its rights.")
 		}
+		if key == "sslcrldir" && !bytes.Contains(text, []byte("-----BEGIN X509 CRL-----")) {
+			continue // a README, or the certificate of an authority
+		}
 		if err := v.add(key, text); err != nil {
 			return nil, err
 		}
 	}
+	if len(v.lists) == 0 {
+		return nil, invalid("sslcrldir", "holds no revocation list", crlHint)
+	}
 	return v, nil
+}
+
+// readHome reads the lists in one's own home folder, which nobody has named, for a connection that verifies something.
+func (x *extras) readHome(c *pgx.ConnConfig) error {
+	if x.revoked != nil || x.home == "" || !slices.ContainsFunc(attempts(c), func(f *pgconn.FallbackConfig) bool {
+		return verifies(f.TLSConfig)
+	}) {
+		return nil
+	}
+	lists, err := readRevocations(x.home, "")
+	if err != nil {
+		return &engine.Error{
+			Code:    engine.CodeTarget,
+			Cause:   err,
+			Message: fmt.Sprintf("The file %s cannot be used: it holds no whole list of revoked certificates.", x.home),
+			Hint: "It is read where a certificate of a server is verified. Get a newer from who runs the authority, remove " +
+				"it, or name another file as sslcrl.",
+		}
+	}
+	x.revoked = lists
+	return nil
+}
+
+// verifies reports whether the server's certificate is verified.
+func verifies(t *tls.Config) bool {
+	return t != nil && (t.VerifyPeerCertificate != nil || !t.InsecureSkipVerify)
 }
 
 // homeList is the file of lists in one's own home folder, "" where there is none.
@@ -117,9 +150,9 @@ func (v *revocations) checkChain(chain []*x509.Certificate, now time.Time) error
 		return &engine.Error{Code: engine.CodeTarget, Hint: crlHint,
 			Message: "The server's TLS certificate cannot be trusted: " + fmt.Sprintf(format, args...) + "."}
 	}
-	for i, c := range chain[:len(chain)-1] {
+	for i, c := range chain {
 		var list *x509.RevocationList
-		issuer := chain[i+1]
+		issuer := chain[min(i+1, len(chain)-1)] // the last has issued itself, and its own list may revoke it
 		for _, l := range v.lists {
 			if bytes.Equal(l.RawIssuer, issuer.RawSubject) && l.CheckSignatureFrom(issuer) == nil &&
 				(list == nil || l.ThisUpdate.After(list.ThisUpdate)) {

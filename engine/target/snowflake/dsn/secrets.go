@@ -1,10 +1,12 @@
 package dsn
 
 import (
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -202,8 +204,11 @@ func (r Reader) RestoreSecrets(shown, stored string) (string, error) {
 	return p.String(), nil
 }
 
-// Validate implements target.SecretRedactor.
+// Validate implements target.SecretRedactor. A host where nobody is spoken with is refused when it is written, too.
 func (Reader) Validate(dsn string) error {
+	if s, err := Parse(dsn); err == nil && egress.IsForbiddenHost(s.Host) {
+		return (*egress.Policy)(nil).Check(s.Host, netip.AddrPort{}) //nolint:wrapcheck // it is user-facing
+	}
 	if _, ok := split(dsn); ok {
 		return nil
 	}

@@ -1,10 +1,13 @@
 package dsn
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/target"
+
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 )
 
 func TestShownConnectionStringsHaveNoSecret(t *testing.T) {
@@ -93,4 +96,14 @@ func FuzzSavedSecret(f *testing.F) {
 			t.Fatalf("with %q the secret goes to %s:%d as %s", text, got.Host, got.Port, got.User)
 		}
 	})
+}
+
+// TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten: a host of a cloud's keys is refused when a connection is saved.
+func TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten(t *testing.T) {
+	for dsn, refused := range map[string]bool{"ada:turnip@169.254.169.254:443/DB?account=acme": true,
+		"ada:turnip@metadata.google.internal:443/DB?account=acme": true, "ada:turnip@acme.eu/DB": false} {
+		if err := (Reader{}).Validate(dsn); errors.Is(err, egress.ErrRefused) != refused || !refused && err != nil {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
 }
