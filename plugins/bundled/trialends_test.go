@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -89,4 +90,99 @@ func TestATrialWaitsForNobody(t *testing.T) {
 			t.Fatal("the server still executes what was tried")
 		}
 	}
+}
+
+// plainer is Postgres without what it is told to lack: statements that begin so cannot be prepared.
+type plainer struct {
+	target.Driver
+	lacks []string
+}
+
+type plainerDatabase struct {
+	target.Database
+	lacks []string
+}
+
+func (d plainer) Open(cfg target.Config) (target.Database, error) {
+	db, err := d.Driver.Open(cfg)
+	return plainerDatabase{db, d.lacks}, err
+}
+
+func (d plainerDatabase) LockLimit(limit time.Duration) string {
+	return d.Database.(target.LockLimiter).LockLimit(limit)
+}
+
+func (d plainerDatabase) Connect(ctx context.Context, statements []engine.Statement) (target.Conn, error) {
+	for _, s := range statements {
+		for _, begins := range d.lacks {
+			if strings.HasPrefix(s.SQL, begins) {
+				return nil, &engine.Error{Code: engine.CodeTarget, Message: "Statement " + s.ID + " cannot be prepared."}
+			}
+		}
+	}
+	return d.Database.Connect(ctx, statements)
+}
+
+// TestATrialDoesWithoutWhatAServerLacks: what it adds to the statements of a run refuses no run.
+func TestATrialDoesWithoutWhatAServerLacks(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(`CREATE TABLE plain (id int PRIMARY KEY, note text)`,
+		`INSERT INTO plain SELECT g, 'x' FROM generate_series(1, 20) g`)
+	sc := b.asking("mix", "plain", `{"weights":{"UPDATE":1}}`, nil)
+	sc.Target.AllowWrites = true
+	for _, lacks := range [][]string{nil, {"SET CONSTRAINTS"}, {"SET CONSTRAINTS", "SET LOCAL"}} {
+		deps := b.deps()
+		deps.Drivers = map[string]target.Driver{"postgres": plainer{postgres.NewDriver(), lacks}}
+		f, err := prepare.Inspect(t.Context(), deps, sc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := triedIn(f)
+		if !f.OK || len(found) != min(len(lacks), 1)+1 || found[len(found)-1].Outcome != prepare.CheckOK {
+			t.Errorf("without %v: %+v", lacks, f.Checks)
+		}
+		if len(lacks) > 0 && !strings.Contains(found[0].Message, "deferred constraints") {
+			t.Errorf("without %v: %+v", lacks, found[0])
+		}
+	}
+}
+
+// TestATrialSaysWhatItDidNotSee: a statement that met no row, one that was never drawn, and those behind a connection
+// that was lost are named, each with what helps.
+func TestATrialSaysWhatItDidNotSee(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec(`CREATE TABLE kept (id int PRIMARY KEY, note text)`,
+		`INSERT INTO kept SELECT g, 'x' FROM generate_series(1, 20) g`,
+		`CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`,
+		`CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$`)
+	look := func(params string, want ...string) {
+		t.Helper()
+		sc := b.asking("mix", "kept", params, nil)
+		sc.Target.AllowWrites = true
+		f := b.look(sc)
+		var said []string
+		for _, c := range triedIn(f) {
+			said = append(said, c.Outcome+": "+c.Message+" -> "+c.Fix)
+		}
+		text := strings.Join(said, "\n")
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q in\n%s", params, w, text)
+			}
+		}
+		if !f.OK || strings.Contains(text, "nobody holds locks") {
+			t.Errorf("%s: %v\n%s", params, f.OK, text)
+		}
+	}
+	look(`{"weights":{"UPDATE":1}}`, "ok: The database takes update", "sequences advanced")
+	look(`{"weights":{"UPDATE":0.001,"INSERT":1000}}`, "warning: Not tried before the load: update.", "takes insert")
+	b.exec(`CREATE TRIGGER nothing BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION nothing()`)
+	look(`{"weights":{"UPDATE":1}}`, "warning: The statement update met no row in any of the 20 operations")
+	b.exec(`CREATE TRIGGER leave BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION leave()`)
+	look(`{"weights":{"UPDATE":1,"INSERT":1}}`, "insert could not be tried", "see why the database ended the connection")
+	b.exec(`CREATE TRIGGER aleave BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION leave()`)
+	look(`{"weights":{"UPDATE":1,"INSERT":1}}`, "because the connection was lost: ")
 }

@@ -139,8 +139,8 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 	} else {
 		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run before its load",
 			http.StatusNotFound, http.StatusTooManyRequests)
-		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix. " +
-			"With allow_writes, a handful of operations of each writing statement are executed and rolled back; on " +
+		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its " +
+			"fix. With allow_writes, a handful of operations of each writing statement are executed and rolled back; on " +
 			"connections that are production only where confirm_production names them."
 		if a.PreflightSample != nil {
 			pre.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{

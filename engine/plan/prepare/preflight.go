@@ -207,31 +207,11 @@ func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 		}
 		return f, nil
 	}
-	noted := len(p.notes)
 	tried, err := p.tryWrites(ctx, f.Plan)
 	if err != nil {
 		return f, f.failed(checkTrial, err)
 	}
-	for _, note := range p.notes[noted:] {
-		f.add(
-			CheckResult{
-				Name:    checkTrial,
-				Outcome: CheckWarning,
-				Message: note,
-				Fix:     "start the run again when nobody holds locks",
-			},
-		)
-	}
-	if len(tried) > 0 {
-		f.add(
-			CheckResult{
-				Name:    checkTrial,
-				Outcome: CheckOK,
-				Message: fmt.Sprintf("The database takes %s: up to %d operations of "+
-					"each were executed and undone.", joinWords(tried), triedOps),
-			},
-		)
-	}
+	f.Checks = append(f.Checks, tried...)
 	return f, nil
 }
 

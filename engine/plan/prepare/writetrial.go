@@ -34,7 +34,11 @@ type trial struct {
 	conn target.Conn
 	// drawn are the operations of each statement.
 	drawn map[int][]drawnOp
-	tried []string
+	// tried are the ids of the statements that the database takes, findings what else there is to say.
+	tried    []string
+	findings []CheckResult
+	// undrawn are those of which the stream had no operation.
+	undrawn []string
 	// locks and settle are the places of those statements in the connection's list; 0 is none.
 	locks, settle uint16
 }
@@ -45,8 +49,8 @@ type drawnOp struct {
 }
 
 // tryWrites executes a handful of operations of each writing statement whose SQL the adapter wrote, in transactions
-// that are rolled back, and refuses a run whose operations the database refuses. It returns the ids of the statements.
-func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, error) {
+// that are rolled back, and refuses a run whose operations the database refuses. It returns what it found.
+func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]CheckResult, error) {
 	wanted := p.triable(plan)
 	if len(wanted) == 0 {
 		return nil, nil
@@ -66,16 +70,20 @@ func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]string, e
 	defer func() { _ = t.conn.Close() }()
 	defer context.AfterFunc(ctx, t.hangUp)()
 	refused := &engine.Error{Code: engine.CodeInvalid}
-	for _, i := range wanted {
+	for n, i := range wanted {
 		if err := t.try(ctx, i); err != nil && !t.note(i, err) {
 			refused.Fields = append(refused.Fields, t.fault(i, err))
 		}
-		if t.conn.Broken() || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if t.conn.Broken() {
+			t.untried(wanted[n+1:])
 			break
 		}
 	}
-	if len(refused.Fields) == 0 || ctx.Err() != nil {
-		return t.tried, ctx.Err()
+	if len(refused.Fields) == 0 {
+		return t.found(), nil
 	}
 	refused.Message = fmt.Sprintf(
 		"The database refuses what the run would write (tried with %d operations that were undone).",
@@ -103,17 +111,39 @@ func (p *planner) trialConfig() target.Config {
 		ApplicationName: "loadstone trial", Warehouse: p.sc.Target.Warehouse, Prepared: p.sc.Target.Prepared}
 }
 
-// connect opens the connection of the trial.
-func (t *trial) connect(ctx context.Context, database target.Database) (err error) {
+// connect opens the connection of the trial. A server that cannot prepare what the trial adds does without it.
+func (t *trial) connect(ctx context.Context, database target.Database) error {
+	limiter, limits := database.(target.LockLimiter)
+	err := t.connectWith(ctx, database, limiter, t.planner.settle)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if again := t.connectWith(ctx, database, limiter, ""); again == nil {
+		t.say("", "The server cannot check deferred constraints before COMMIT: they were not tried.")
+		return nil
+	}
+	if limits && ctx.Err() == nil && t.connectWith(ctx, database, nil, "") == nil {
+		t.say("",
+			"The server can bound no wait for a lock, nor check deferred constraints before COMMIT: they were not tried.")
+		return nil
+	}
+	return err
+}
+
+func (t *trial) connectWith(ctx context.Context, database target.Database, limiter target.LockLimiter,
+	settle string) (err error) {
 	statements := slices.Clone(t.plan.Statements)
+	t.locks, t.settle = 0, 0
 	add := func(id, sql string) uint16 {
 		statements = append(statements, engine.Statement{ID: id, Kind: engine.KindGenericSQL, SQL: sql})
 		return uint16(len(statements) - 1)
 	}
-	if limiter, ok := database.(target.LockLimiter); ok {
+	if limiter != nil {
 		t.locks = add(locksID, limiter.LockLimit(trialLock))
 	}
-	t.settle = add(settleID, t.planner.settle)
+	if settle != "" {
+		t.settle = add(settleID, settle)
+	}
 	t.conn, err = database.Connect(ctx, statements)
 	return err
 }
@@ -164,11 +194,50 @@ func (t *trial) draw(ctx context.Context, wanted []int) error {
 	return ctx.Err()
 }
 
+// say adds a finding, which is a line of the run's log too.
+func (t *trial) say(fix, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	t.notes = append(t.notes, message)
+	t.findings = append(t.findings, CheckResult{Name: checkTrial, Outcome: CheckWarning, Message: message, Fix: fix})
+}
+
+// untried names the statements that a lost connection left untried.
+func (t *trial) untried(left []int) {
+	var ids []string
+	for _, i := range left {
+		ids = append(ids, t.plan.Statements[i].ID)
+	}
+	if len(ids) > 0 {
+		t.say("start the run again when the database keeps its connections",
+			"Not tried before the load, because the connection was lost: %s.", joinWords(ids))
+	}
+}
+
+// found are the findings of a trial after which the run may begin.
+func (t *trial) found() []CheckResult {
+	if len(t.undrawn) > 0 {
+		t.say(
+			"",
+			"Not tried before the load: %s. Among the first %d operations none of them stands outside of a transaction.",
+			joinWords(t.undrawn),
+			drawnOps,
+		)
+	}
+	if len(t.tried) == 0 {
+		return t.findings
+	}
+	return append(t.findings, CheckResult{Name: checkTrial, Outcome: CheckOK,
+		Message: fmt.Sprintf("The database takes %s: up to %d operations of each were executed and rolled back. Triggers "+
+			"were fired by that, and sequences advanced.", joinWords(t.tried), triedOps)})
+}
+
 // try executes the operations of a statement in one transaction, and undoes them.
 func (t *trial) try(ctx context.Context, i int) error {
 	if len(t.drawn[i]) == 0 {
+		t.undrawn = append(t.undrawn, t.plan.Statements[i].ID)
 		return nil
 	}
+	var rows int64
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	control := func(statement uint16) error {
@@ -181,7 +250,9 @@ func (t *trial) try(ctx context.Context, i int) error {
 	for _, d := range t.drawn[i] {
 		if err == nil {
 			if err = ctx.Err(); err == nil {
-				err = t.conn.Exec(ctx, d.batch, d.op, &target.Result{})
+				var res target.Result
+				err = t.conn.Exec(ctx, d.batch, d.op, &res)
+				rows += int64(res.Rows)
 			}
 		}
 	}
@@ -194,10 +265,29 @@ func (t *trial) try(ctx context.Context, i int) error {
 	if back := control(plugin.StatementRollback); back != nil && err == nil {
 		return back
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case rows == 0:
+		t.say("see that the table has the rows, and the keys, that the run is going to use",
+			"The statement %s met no row in any of the %d operations that were tried: the database takes it, and nothing is "+
+				"known of what it changes.", t.plan.Statements[i].ID, len(t.drawn[i]))
+	default:
 		t.tried = append(t.tried, t.plan.Statements[i].ID)
 	}
 	return err
+}
+
+// trialFixes say what helps when a statement could not be tried.
+var trialFixes = map[engine.ErrorClass]string{
+	engine.ErrClassLock:          "start the run again when nobody holds locks on the table",
+	engine.ErrClassDeadlock:      "start the run again when nobody else writes to the table",
+	engine.ErrClassSerialization: "start the run again when nobody else writes to the table",
+	engine.ErrClassTimeout: fmt.Sprintf("see why one execution takes longer than %v: a trigger, a missing index, "+
+		"rows of other tables that go along", trialTimeout),
+	engine.ErrClassConnection: "see why the database ended the connection: its log tells",
+	engine.ErrClassResource:   "see what the database has run out of",
+	engine.ErrClassThrottled:  "start the run again when the database has less to do",
+	engine.ErrClassCancelled:  "see who cancelled it, or which limit of the database's did",
 }
 
 // note takes what says nothing about the values, such as a lock of somebody else, for a note.
@@ -207,11 +297,8 @@ func (t *trial) note(i int, err error) bool {
 	case engine.ErrClassConstraint, engine.ErrClassData, engine.ErrClassSyntax, engine.ErrClassAuth, engine.ErrClassOther:
 		return false
 	}
-	t.notes = append(
-		t.notes,
-		fmt.Sprintf("The statement %s could not be tried before the load: %s", t.plan.Statements[i].ID,
-			executions.Mask(textsafe.OneLine(said.Message))),
-	)
+	t.say(trialFixes[said.Class], "The statement %s could not be tried before the load: %s", t.plan.Statements[i].ID,
+		executions.Mask(textsafe.OneLine(said.Message)))
 	return true
 }
 
