@@ -123,7 +123,7 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 		"no certificate": {dsn(root, "", key), "sslkey cannot be used: sslcert belongs to it, and is not there",
 			"Paste sslcert too"},
 		"encrypted": {dsn(root, cert, encrypted(t, key)), "it is encrypted; paste it without its passphrase",
-			"Paste the whole PEM"},
+			"Give the passphrase of the key as sslpassword"},
 		"half a key": {dsn(root, cert, key[:len(key)/2]), "there is no whole key in it", "-----END line"},
 		"a file": {dsn("/etc/ssl/ca.pem", cert, key), "names a file of the machine that Loadstone runs on",
 			"Paste the PEM text"},

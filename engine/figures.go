@@ -24,6 +24,9 @@ type Window struct {
 	// its stages or a search, so that its pace is that of a few seconds.
 	Connections int
 	Varies      bool
+	// LostEnd: the run lost its server or run workers, and To is when that was noticed or when they were heard of last.
+	// What was begun later is a part of the load.
+	LostEnd bool
 	// Partial: parts of the record are lost. Rates are taken over the time for which the parts
 	// of all these run workers are there.
 	Partial bool

@@ -39,7 +39,7 @@ func (r *reader) addGroup(s *partSums, p *record.Part, part, g int) error {
 // beginsAfter says which executions of a row group were begun after the measurement, and how many operations; nil for
 // none.
 func (r *reader) beginsAfter(s *partSums) (late []bool, operations int64) {
-	if r.window.to == math.MaxInt64 {
+	if r.window.to == math.MaxInt64 || r.window.lostEnd {
 		return nil, 0
 	}
 	for i, due := range r.Due[:r.N] {

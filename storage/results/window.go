@@ -22,6 +22,8 @@ type window struct {
 	// connections were asked for at most, 0 for unknown; fewer at times where they vary.
 	connections int
 	varies      bool
+	// lostEnd: nobody told the run workers that the measurement ends.
+	lostEnd bool
 }
 
 type interval struct{ from, to int64 }
@@ -31,7 +33,8 @@ type interval struct{ from, to int64 }
 const coverageEdge = time.Second
 
 func newWindow(ctx context.Context, w engine.Window, parts []part, workerID string) (*window, error) {
-	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections, varies: w.Varies}
+	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections, varies: w.Varies,
+		lostEnd: w.LostEnd}
 	// Whole milliseconds, as times are written: whoever reckons from the record with the times that
 	// the figures name finds the same.
 	if !w.From.IsZero() {

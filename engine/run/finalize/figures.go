@@ -92,7 +92,7 @@ func (e Evidence) window() engine.Window {
 	}
 	// The time counts from when the run workers were told, which the store remembers a little early.
 	w := engine.Window{From: e.MeasureAt, To: r.MeasurementEndTime.Time,
-		Connections: r.Scenario.Workload.ConcurrentConnections}
+		Connections: r.Scenario.Workload.ConcurrentConnections, LostEnd: r.StopReason == engine.StopWorkerFailure}
 	switch load := r.Scenario.Workload; {
 	case len(load.Stages) > 0:
 		w.Connections, w.Varies = load.MaxConnectionsBetween(0, load.Duration()), true
