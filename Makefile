@@ -54,7 +54,7 @@ FIRST_RUN ?= examples/first-run.yaml
 .PHONY: help run build plugins ui examples slt fmt clean api lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
 	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
-	check-pages check-api check-proto check-promql check-acme check-oidc check-nosnowflake check-chart check-ecs \
+	check-pages check-api check-proto check-promql check-witnesses check-acme check-oidc check-nosnowflake check-chart check-ecs \
 	check-observability check-arm64 check-bench need-toolchain need-postgres need-test need-examples
 
 help:
@@ -227,7 +227,7 @@ check-journey: build ui/node_modules/.package-lock.json
 	@deploy/scratch.sh deploy/journey.sh bin/loadstone
 
 check: lint test check-ci check-race check-seeds check-alone check-tutorial check-examples check-pages check-api check-proto \
-	check-promql test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench
+	check-promql check-witnesses test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench
 	@echo "All checks passed."
 
 # Everything with the race detector; what make test has with it already is not run again.
@@ -283,6 +283,13 @@ PROMTOOL := $(CACHE)/bin/promtool
 # Alert rules and dashboard, with Prometheus's own promtool.
 check-observability: $(PROMTOOL)
 	@deploy/observability.sh $(PROMTOOL)
+
+# What a generator says of its own lateness, held against a target that knows the truth: on a machine that is otherwise idle.
+check-witnesses: export LOADSTONE_WITNESSES = 1
+check-witnesses: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
+check-witnesses: build need-postgres
+	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 10m -run '^TestWhatTheGeneratorAddsIsCovered$$' ./engine/worker/calibrate
+	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 10m -run '^TestStagedFaultsAreJudged$$' ./cli
 
 # PromQL by Prometheus' own suite, beside a real TSDB, and asked by promtool and by the backend of Grafana's data source.
 # Modules of their own: compiling them takes minutes, since a TSDB brings clients of several clouds.

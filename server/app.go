@@ -95,7 +95,8 @@ type Options struct {
 	Prices *cost.Source
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess keeping.NodeAccess
-	// Preflight plans a run, with trial by executing what it would write and undoing it; PreflightSample is a value of the type it answers, for the API document.
+	// Preflight plans a run, with trial by executing what it would write and undoing it; PreflightSample is a value of the
+	// type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario, trial bool) (any, error)
 	PreflightSample any
 
