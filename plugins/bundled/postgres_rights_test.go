@@ -67,7 +67,7 @@ func TestPostgresRights(t *testing.T) {
 			deps := prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()},
 				Connections: inline{}}
 			look := func() *prepare.Preflight {
-				f, err := prepare.Inspect(context.Background(), deps, sc)
+				f, err := prepare.Inspect(context.Background(), deps, sc, true)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,13 +102,13 @@ func TestPostgresRights(t *testing.T) {
 	// Rights on columns may be enough, and read-only transactions are not.
 	b.exec("GRANT UPDATE (note) ON own.orders TO " + user)
 	sc := scenario("own.orders", `"UPDATE":1`, "")
-	if f, err := prepare.Inspect(context.Background(), deps, sc); err != nil || !f.OK ||
+	if f, err := prepare.Inspect(context.Background(), deps, sc, true); err != nil || !f.OK ||
 		found(f, "privileges", "warning") == nil ||
 		!strings.Contains(found(f, "privileges", "warning").Message, "some columns") {
 		t.Errorf("%+v, %v", f, err)
 	}
 	sc.Target.Connection.DSN += " default_transaction_read_only=on"
-	if f, err := prepare.Inspect(context.Background(), deps, sc); err != nil || f.OK ||
+	if f, err := prepare.Inspect(context.Background(), deps, sc, true); err != nil || f.OK ||
 		found(f, "privileges", "failed") == nil || !strings.Contains(found(f, "privileges", "failed").Message, "read only") {
 		t.Errorf("%+v, %v", f, err)
 	}

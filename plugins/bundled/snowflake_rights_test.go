@@ -17,7 +17,7 @@ import (
 
 func (s *snow) inspect(sc engine.Scenario) *prepare.Preflight {
 	s.Helper()
-	f, err := prepare.Inspect(context.Background(), s.deps(), sc)
+	f, err := prepare.Inspect(context.Background(), s.deps(), sc, true)
 	if err != nil {
 		s.Fatal(err)
 	}

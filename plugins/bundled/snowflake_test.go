@@ -151,7 +151,7 @@ func TestSnowflakeTables(t *testing.T) {
 			sc := s.scenario(c.adapter, "mix", table, `{"weights":`+c.weights+`,"scan_length":5}`,
 				&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
 			sc.Target.Params = json.RawMessage(c.params)
-			f, err := prepare.Inspect(context.Background(), s.deps(), sc)
+			f, err := prepare.Inspect(context.Background(), s.deps(), sc, true)
 			if err != nil || !f.OK || len(f.Creates) != 1 || len(f.Creates[0].DDL) == 0 {
 				t.Fatalf("preflight: %+v, %v", f, err)
 			}
@@ -234,7 +234,7 @@ func TestAnInteractiveTableIsReadOnly(t *testing.T) {
 		sc := s.scenario("snowflake_interactive", c.workload, table, c.params, &engine.Prepare{IfExists: engine.IfExistsUse})
 		_, err := prepare.Plan(context.Background(), s.deps(), sc, nil)
 		refused(t, err, c.field, "INSERT OVERWRITE")
-		f, err := prepare.Inspect(context.Background(), s.deps(), sc)
+		f, err := prepare.Inspect(context.Background(), s.deps(), sc, true)
 		if err != nil || f.OK || f.Checks[0].Field != c.field {
 			t.Errorf("preflight of %s %s: %+v, %v", c.workload, c.params, f, err)
 		}
@@ -304,7 +304,7 @@ func TestSnowflakeNames(t *testing.T) {
 		`CREATE TABLE UPPER_ONLY (ID NUMBER(38,10), T TIMESTAMP_TZ, D VARIANT)`)
 	inspect := func(name string) (*prepare.Preflight, error) {
 		return prepare.Inspect(context.Background(), s.deps(),
-			s.scenario("snowflake_standard", "mix", name, `{"weights":{"POINT_LOOKUP":1}}`, nil))
+			s.scenario("snowflake_standard", "mix", name, `{"weights":{"POINT_LOOKUP":1}}`, nil), true)
 	}
 	// A name without quotes is upper case, and else what is there in lower case.
 	for _, name := range []string{"orders", `"orders"`, `public."orders"`, `loadstone.public.orders`} {

@@ -22,7 +22,7 @@ func (s *snow) ready(sc engine.Scenario) (*prepare.Prepared, error) {
 
 func (s *snow) look(sc engine.Scenario) *prepare.Preflight {
 	s.Helper()
-	f, err := prepare.Inspect(context.Background(), s.deps(), sc)
+	f, err := prepare.Inspect(context.Background(), s.deps(), sc, true)
 	if err != nil {
 		s.Fatal(err)
 	}

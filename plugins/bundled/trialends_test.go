@@ -71,7 +71,7 @@ func TestATrialWaitsForNobody(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := prepare.Inspect(gone, b.deps(), sc)
+		_, err := prepare.Inspect(gone, b.deps(), sc, true)
 		ended <- err
 	}()
 	for b.value(busy) == "0" {
@@ -134,7 +134,7 @@ func TestATrialDoesWithoutWhatAServerLacks(t *testing.T) {
 	for _, lacks := range [][]string{nil, {"SET CONSTRAINTS"}, {"SET CONSTRAINTS", "SET LOCAL"}} {
 		deps := b.deps()
 		deps.Drivers = map[string]target.Driver{"postgres": plainer{postgres.NewDriver(), lacks}}
-		f, err := prepare.Inspect(t.Context(), deps, sc)
+		f, err := prepare.Inspect(t.Context(), deps, sc, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func (b *bench) ready(sc engine.Scenario) (*prepare.Prepared, error) {
 
 func (b *bench) look(sc engine.Scenario) *prepare.Preflight {
 	b.Helper()
-	f, err := prepare.Inspect(context.Background(), b.deps(), sc)
+	f, err := prepare.Inspect(context.Background(), b.deps(), sc, true)
 	if err != nil {
 		b.Fatal(err)
 	}

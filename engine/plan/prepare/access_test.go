@@ -59,7 +59,7 @@ func TestPreflightTellsWhatTheRunDoes(t *testing.T) {
 	sc := scenario()
 	sc.Target.TableName = "bench_"
 	sc.Target.Prepare = &engine.Prepare{IfExists: engine.IfExistsRecreate}
-	if _, err := Inspect(t.Context(), w.deps(), sc); err != nil {
+	if _, err := Inspect(t.Context(), w.deps(), sc, true); err != nil {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(w.requests, func(r plugin.AdapterRequest) bool { return r.Op == plugin.OpPreflight })
@@ -79,7 +79,7 @@ func TestMissingRightsAreToldAlone(t *testing.T) {
 	w.preflight = &plugin.AdapterAnswer{
 		Checks: []plugin.Check{{Name: "privileges", Outcome: CheckFailed, Message: "No UPDATE.", Fix: "GRANT UPDATE",
 			Field: "target.table_name"}}}
-	f, err := Inspect(t.Context(), w.deps(), scenario())
+	f, err := Inspect(t.Context(), w.deps(), scenario(), true)
 	if err != nil || f.OK || slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == "table" }) {
 		t.Errorf("%v, %+v", err, f)
 	}

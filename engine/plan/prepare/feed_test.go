@@ -15,7 +15,7 @@ func TestAFeedIsAskedForInPreflight(t *testing.T) {
 	w.feed = true
 	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
 	sc := scenario()
-	f, err := Inspect(t.Context(), w.deps(), sc)
+	f, err := Inspect(t.Context(), w.deps(), sc, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestAFeedIsAskedForInPreflight(t *testing.T) {
 		t.Errorf("planning gave %v", err)
 	}
 	sc.Workload.Feed = &engine.Feed{CSV: "at_ms,statement,values\n0,get,1\n"}
-	if f, err = Inspect(t.Context(), w.deps(), sc); err != nil || !f.OK {
+	if f, err = Inspect(t.Context(), w.deps(), sc, true); err != nil || !f.OK {
 		t.Errorf("with a feed: %v %+v", err, f.Checks)
 	}
 }
@@ -37,7 +37,7 @@ func TestSampleRowsOfAWorkloadWithoutTables(t *testing.T) {
 	w.logical, w.wanted = nil, nil
 	sc := scenario()
 	sc.Target.TableName, sc.Target.Prepare = "", &engine.Prepare{Rows: 10, IfExists: engine.IfExistsUse}
-	f, err := Inspect(t.Context(), w.deps(), sc)
+	f, err := Inspect(t.Context(), w.deps(), sc, true)
 	if err != nil {
 		t.Fatal(err)
 	}

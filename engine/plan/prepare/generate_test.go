@@ -98,7 +98,7 @@ func TestARefusalComesBeforeAnything(t *testing.T) {
 			_, err := Plan(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), nil)
 			fails(t, err, engine.CodeInvalid, tc.field, "it is read only")
 			fails(t, Check(t.Context(), w.deps(), prepared(10, engine.IfExistsUse)), engine.CodeInvalid, tc.field, "(read)")
-			f, err := Inspect(t.Context(), w.deps(), prepared(10, engine.IfExistsUse))
+			f, err := Inspect(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), true)
 			if err != nil || f.OK || f.Checks[0].Field != tc.field {
 				t.Errorf("preflight: %+v, %v", f, err)
 			}
@@ -144,7 +144,7 @@ func TestAdapterParameters(t *testing.T) {
 
 func TestPreflightShowsTheDDL(t *testing.T) {
 	w := generating()
-	f, err := Inspect(t.Context(), w.deps(), prepared(10, engine.IfExistsUse))
+	f, err := Inspect(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), true)
 	if err != nil || !f.OK || len(f.Creates) != 1 ||
 		!slices.Equal(f.Creates[0].DDL, []string{"CREATE TABLE orders", "ANALYZE orders"}) {
 		t.Fatalf("%+v, %v", f, err)

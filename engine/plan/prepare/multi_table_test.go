@@ -156,7 +156,7 @@ func TestExistingTablesOfSeveral(t *testing.T) {
 				t.Errorf("executed %q", w.sql)
 			}
 			w.sql = nil
-			f, err := Inspect(t.Context(), w.deps(), sc)
+			f, err := Inspect(t.Context(), w.deps(), sc, true)
 			if err != nil || len(w.sql) != 0 {
 				t.Fatalf("the preflight: %v, executed %q", err, w.sql)
 			}

@@ -93,12 +93,12 @@ type PreflightTable struct {
 // targets are looked at one after another. Without trial nothing is executed that a run would write.
 func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario, trial bool) (*Preflight, error) {
 	if sc.Matrix == nil {
-		return inspect(ctx, deps, sc, trial)
+		return Inspect(ctx, deps, sc, trial)
 	}
 	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	for i, one := range sc.Expand() {
 		label := sc.Matrix.Targets[i].Label
-		f, err := inspect(ctx, deps, one, trial)
+		f, err := Inspect(ctx, deps, one, trial)
 		if err != nil {
 			return nil, fmt.Errorf("looking at the target %q: %w", label, err)
 		}
@@ -119,18 +119,15 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario, trial bool) 
 	return all, nil
 }
 
-// Inspect is the preflight of a scenario with one target. What is wrong with the scenario or the
-// target is a check, not an error.
-func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
-	return inspect(ctx, deps, sc, true)
-}
 
 // Describe is Inspect without the trial of what the run would write: it changes nothing, not for a moment.
 func Describe(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
-	return inspect(ctx, deps, sc, false)
+	return Inspect(ctx, deps, sc, false)
 }
 
-func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
+// Inspect is the preflight of a scenario with one target; with tries it executes what the run would write, and rolls
+// it back. What is wrong with the scenario or the target is a check, not an error.
+func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
 	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {

@@ -369,16 +369,16 @@ func TestMoreConnectionsThanTheTargetAllows(t *testing.T) {
 
 func TestPreflightSaysWhatWouldHappen(t *testing.T) {
 	w := newWorld()
-	p, err := Inspect(t.Context(), w.deps(), prepared(500, engine.IfExistsUse))
+	p, err := Inspect(t.Context(), w.deps(), prepared(500, engine.IfExistsUse), true)
 	if err != nil || !p.OK || len(p.Creates) != 1 || p.Creates[0].Rows != 500 || p.Plan == nil || len(w.sql) != 0 {
 		t.Fatalf("%+v, %v, %v", p, err, w.sql)
 	}
 	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64})
-	if p, err = Inspect(t.Context(), w.deps(), prepared(500, engine.IfExistsRecreate)); err != nil || !p.OK ||
+	if p, err = Inspect(t.Context(), w.deps(), prepared(500, engine.IfExistsRecreate), true); err != nil || !p.OK ||
 		!p.Creates[0].Drops || len(w.sql) != 0 {
 		t.Fatalf("%+v, %v, %v", p, err, w.sql)
 	}
-	p, err = Inspect(t.Context(), w.deps(), scenario())
+	p, err = Inspect(t.Context(), w.deps(), scenario(), true)
 	if err != nil || p.OK || p.Plan != nil || !slices.ContainsFunc(p.Checks, func(c CheckResult) bool {
 		return c.Outcome == CheckFailed && c.Field == "target.table_name" && c.Fix != ""
 	}) {

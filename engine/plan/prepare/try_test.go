@@ -32,7 +32,7 @@ func TestWhatTheDatabaseRefusesIsKnownBeforehand(t *testing.T) {
 	w.connectErr = refused
 	_, err := Plan(t.Context(), w.deps(), scenario(), nil)
 	fails(t, err, engine.CodeTarget, "", "Statement one cannot be prepared")
-	f, err := Inspect(t.Context(), w.deps(), scenario())
+	f, err := Inspect(t.Context(), w.deps(), scenario(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

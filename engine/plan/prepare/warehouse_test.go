@@ -34,7 +34,7 @@ func TestAWarehouseIsResumedForTheRun(t *testing.T) {
 	}
 	// A preflight says so, resumes nothing, and sets back what looking has resumed.
 	w.sql = nil
-	f, err := Inspect(t.Context(), w.deps(), scenario())
+	f, err := Inspect(t.Context(), w.deps(), scenario(), true)
 	if err != nil || !f.OK || slices.Contains(w.sql, resumeSQL) || w.sql[len(w.sql)-1] != suspendSQL ||
 		!slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == "warehouse" }) {
 		t.Fatalf("%v, %+v, executed %q", err, f, w.sql)
@@ -62,7 +62,7 @@ func TestAFailedCheckEndsThePreparation(t *testing.T) {
 		slices.Contains(w.sql, resumeSQL) {
 		t.Fatalf("%v, executed %q", err, w.sql)
 	}
-	if f, err := Inspect(t.Context(), w.deps(), scenario()); err != nil || f.OK {
+	if f, err := Inspect(t.Context(), w.deps(), scenario(), true); err != nil || f.OK {
 		t.Fatalf("%v, %+v", err, f)
 	}
 }
@@ -107,7 +107,7 @@ func TestAnAdapterWithoutPreflight(t *testing.T) {
 		if err != nil || slices.ContainsFunc(p.Notes, told) != (driver == "snowflake") {
 			t.Fatalf("%s: %v, %+v", driver, err, p)
 		}
-		f, err := Inspect(t.Context(), w.deps(), scenario())
+		f, err := Inspect(t.Context(), w.deps(), scenario(), true)
 		if err != nil || !f.OK || slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
 			return c.Outcome == CheckWarning &&
 				told(c.Message)
