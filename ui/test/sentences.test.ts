@@ -15,7 +15,8 @@ it('tells what a run has lost by the clock of who reads it', () => {
 it('names the page’s own controls in place of flags', () => {
   const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
   expect(serverText(fix)).toBe(
-    'allow it when “Start run” asks, or with “Writes to existing tables” in the template; or let the workload only read',
+    'allow it when “Start run” asks, or with “Writes to existing tables” in the template; ' +
+      'or let the workload only read',
   );
   const line =
     'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';

@@ -28,7 +28,8 @@ describe('a node that cannot be reached', () => {
       live({}, { load_ends_by: at }, { node_id: 'node-1', load_ends_by: '2026-11-29T14:03:10.000Z' }),
       0,
     );
-    expect(u?.details).toEqual([`node-1 cannot be reached; its load ends by ${timeOfDay(at).slice(0, 8)} at the latest.`]);
+    const end = timeOfDay(at).slice(0, 8);
+    expect(u?.details).toEqual([`node-1 cannot be reached; its load ends by ${end} at the latest.`]);
     expect(u?.title).toBe('2/3 workers unresponsive');
   });
 

@@ -119,7 +119,6 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario, trial bool) 
 	return all, nil
 }
 
-
 // Describe is Inspect without the trial of what the run would write: it changes nothing, not for a moment.
 func Describe(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
 	return Inspect(ctx, deps, sc, false)

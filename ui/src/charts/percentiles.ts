@@ -28,8 +28,8 @@ function exactPoints(of: ExactLatency, last: number): CurvePoint[] {
 
 /**
  * percentileCurve has a point for every percentile the operations can distinguish: exact ones where there are some, and
- * between them the upper bounds of buckets that are 10 % wide. The last is the slowest operation: of a thousand, nothing
- * is known beyond 99.9 %.
+ * between them the upper bounds of buckets that are 10 % wide. The last is the slowest operation: of a thousand,
+ * nothing is known beyond 99.9 %.
  */
 export function percentileCurve(buckets: HistogramBucket[], of: ExactLatency): CurvePoint[] {
   const { min, max } = of;

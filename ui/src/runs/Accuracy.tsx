@@ -73,7 +73,7 @@ export function Accuracy({
             <dt>Generator</dt>
             <dd>
               {starved
-                ? 'the accuracy certificate does not hold for this run: the machine was busier than when it was measured'
+                ? 'the accuracy certificate does not hold for this run: the machine was busier than at the measurement'
                 : 'not measured on this machine with this version'}
             </dd>
           </>

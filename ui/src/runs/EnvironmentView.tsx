@@ -59,7 +59,11 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
           </dl>
         </section>
         <div className="stack">
-          <Accuracy certificate={e.calibration} live={s.live_percentiles} starved={isStarved(s.validity_detail?.causes)} />
+          <Accuracy
+            certificate={e.calibration}
+            live={s.live_percentiles}
+            starved={isStarved(s.validity_detail?.causes)}
+          />
           {(s.plugins ?? []).length > 0 && (
             <section className="panel">
               <header>

@@ -22,7 +22,7 @@ export function confirmation(r: FindMaxResult): Confirmation | null {
   const found = answerLevel(r);
   if (found === null) return null;
   const at = (r.history ?? []).filter((s) => (s.target_qps ?? s.total_target_connections) === found);
-  // On a plateau more connections bring no more throughput, but the level still passes. A rate that is not reached does not.
+  // On a plateau more connections bring no more throughput, but the level still passes. A missed rate does not.
   const n = at.filter((s) => s.outcome === 'STABLE' || (s.outcome === 'PLATEAU' && s.target_qps === null)).length;
   const searches = r.spread
     ? {
