@@ -24,10 +24,7 @@ export function PercentileCurve({ of, log }: { of: CurveInput[]; log?: boolean }
   const [width, setWidth] = useState(800);
   const [share, setShare] = useState<number | null>(null);
   const drawn = useMemo(
-    () =>
-      of
-        .map((c) => ({ ...c, curve: percentileCurve(c.buckets, c.latency) }))
-        .filter((c) => c.curve.length > 1),
+    () => of.map((c) => ({ ...c, curve: percentileCurve(c.buckets, c.latency) })).filter((c) => c.curve.length > 1),
     [of],
   );
   useEffect(() => {

@@ -241,7 +241,7 @@ export function Comparison(props: {
           <span className="muted note end">
             <Term
               tip={
-                'The interval holds the difference with 99 % confidence. It knows how the seconds of the runs scatter ' +
+                'The interval holds the difference with 99 % confidence. It knows how seconds scatter ' +
                 'and reckons with what is usual between runs. A difference counts when it is at least the tolerance ' +
                 'and not by chance.'
               }
