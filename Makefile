@@ -9,7 +9,7 @@
 #   make build  bin/loadstone with the page and the plugins inside
 #   make api    docs/openapi.json and the page's types, after the API has changed
 #   make acceptance   the checklist of runs on several nodes, line by line; PROVE=1 breaks each once
-#   make attacks      what must not be possible, tried on two servers (in check-ci); ONLY=EXPRESSION chooses by name
+#   make attacks      what must not be possible, tried on two servers (in make check); ONLY=EXPRESSION chooses by name
 #   make release  dist/release: the program for two architectures, what it is made of, checksums, a signature (RELEASE_KEY)
 #   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
@@ -203,7 +203,7 @@ $(GOTESTSUM):
 
 # What make test leaves out, and needs no rarely used tool: the tests that take long, of the packages that have some, and
 # what is tried with the program as it is built.
-check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey check-release attacks
+check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix check-journey check-release
 	@echo "What make test leaves out has passed."
 
 # The linker drops methods that nothing calls, as long as nothing looks methods up by name (docs/decisions/0035…).
@@ -226,7 +226,7 @@ check-matrix: build ui/node_modules/.package-lock.json
 check-journey: build ui/node_modules/.package-lock.json
 	@deploy/scratch.sh deploy/journey.sh bin/loadstone
 
-check: lint test check-ci check-race check-seeds check-alone check-tutorial check-examples check-pages check-api check-proto \
+check: lint test check-ci attacks check-race check-seeds check-alone check-tutorial check-examples check-pages check-api check-proto \
 	check-promql check-witnesses test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench
 	@echo "All checks passed."
 
