@@ -12,9 +12,9 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// TestANodeThatIsStoppedHandsOver: SIGTERM, and work that is longer than --drain. The node ends its run workers, hands
-// over what they recorded and exits with 0; an elastic run has another run worker in their place at once, and a FIXED
-// one says who has left and why.
+// TestANodeThatIsStoppedHandsOver sends SIGTERM to a node whose work is longer than --drain. The node ends its run
+// workers, hands over their records and exits with 0. An elastic run replaces them at once; the reason of a FIXED run
+// names the run worker that left and the cause.
 func TestANodeThatIsStoppedHandsOver(t *testing.T) {
 	clitest.Long(t, "runs of half a minute on nodes that are stopped")
 	for _, mode := range []string{"BOUNDED", "AUTO", "FIXED"} {

@@ -276,10 +276,10 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	}
 	s.soon(
 		revoked,
-		"a run of a user who is a viewer now",
+		"a run whose user became a viewer",
 		func() bool { return strings.HasPrefix(s.state(second), "CANCEL") },
 	)
-	s.soon(revoked, "a query of a user who is a viewer now", func() bool {
+	s.soon(revoked, "a query whose user became a viewer", func() bool {
 		return s.query("posts") == "SUSPENDED: ben, who created it, is a viewer now, who creates nothing"
 	})
 }

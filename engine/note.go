@@ -513,7 +513,7 @@ func freezes(n Note) string {
 	case StallOfGenerator:
 		whose = "the generator itself stood still"
 	case StallOfNetwork:
-		whose = "the network lost or held what was sent: the generator's machine sent as much again as for all connections"
+		whose = "the network lost or held packets: the generator's machine retransmitted at least one segment per connection"
 	case StallUnknown:
 		whose = "whether it was the target, the network or the generator is not known"
 	}

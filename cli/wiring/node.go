@@ -121,7 +121,7 @@ func (o outputUntil) Write(text []byte) (int, error) {
 	go func() {
 		_, err := o.to.Write(kept)
 		<-o.turn
-		written <- err // room: for the one answer, also when nobody waits for it any more
+		written <- err // buffered: the send never blocks after the caller gave up
 	}()
 	select {
 	case err := <-written:

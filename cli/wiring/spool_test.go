@@ -9,8 +9,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// TestASpoolThatCannotBeKeptIsRefused: smaller than a part, or larger than the disk holds. What is there already does not
-// keep a node from handing it over.
+// TestASpoolThatCannotBeKeptIsRefused sets budgets below the size of a part and above the size of the disk. Parts that
+// are already in the spool do not stop the node from starting, so that it can hand them over.
 func TestASpoolThatCannotBeKeptIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	free, size, ok := record.Space(dir)

@@ -96,7 +96,7 @@ type Table struct {
 	// OwnerID is the user whose work its refreshes are; Owner is the user's name. Without an id nobody's rights end it.
 	OwnerID   string      `json:"owner_id,omitempty" doc:"The user whose work its refreshes are: who made it, changed its definition last, or resumed it last. It is suspended when that user is locked out, deleted or a viewer. Empty of bundled tables, of those made before there were owners, and for viewers."`
 	Owner     string      `json:"owner,omitempty" doc:"The owner's name."`
-	Suspended string      `json:"suspended_reason,omitempty" doc:"Why it is suspended, where its owner may have it refreshed no longer; viewers are told that alone. Whoever resumes or changes it is its owner."`
+	Suspended string      `json:"suspended_reason,omitempty" doc:"Why it is suspended after its owner lost the right to refresh it; viewers see no more than that. A user who resumes or changes it becomes its owner."`
 	CreatedAt engine.Time `json:"created_at"`
 	UpdatedAt engine.Time `json:"updated_at"`
 	UpdatedBy string      `json:"updated_by" doc:"Who changed its definition last."`

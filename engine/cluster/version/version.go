@@ -13,11 +13,11 @@ import (
 // raised with what an older end would misunderstand, once in a minor version at most; what an older
 // end may ignore raises nothing.
 //
-// 2: a node is told which databases are the servers' own, and has no run land there (AssignRun.Own). One of before
-// would dial them, so that it gets no runs.
+// Version 2: the server sends which databases are the servers' own, and the node refuses runs against them
+// (AssignRun.Own). A node of version 1 would dial them, so the server assigns it no runs.
 //
-// 3: a node is told sampled keys of tables and whole rows to take values from (Pool.Keys, Pool.Values). One of before
-// would look up other keys than the server says, in silence, so that it gets no runs either.
+// Version 3: the server sends sampled keys and whole rows of tables (Pool.Keys, Pool.Values). A node of version 2 would
+// silently look up other keys than the server reports, so the server assigns it no runs either.
 const Protocol = 3
 
 // guarded is the protocol from which nodes keep runs out of the servers' own databases, keyed that from which they know

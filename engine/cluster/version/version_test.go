@@ -27,8 +27,8 @@ func TestOneMinorVersionApartWorksAndTwoDoNot(t *testing.T) {
 		// What is no version is told by its protocol: 0 is the first.
 		{Build{"development", 1}, Build{"", 0}, ""},
 		{Build{"unknown", 4}, Build{"8629e92", 3}, ""},
-		// A node of before it was told what is the server's own gets no runs of a server that tells it; the other way
-		// round nothing is lost.
+		// A node that does not know the servers' own databases gets no runs from a server that sends them. The other
+		// way round works.
 		{Build{"unknown", 2}, Build{"8629e92", 0}, "node"},
 		{Build{"v1.4.0", 2}, Build{"v1.4.0", 1}, "node"},
 		{Build{"v1.4.0", 2}, Build{"v1.3.0", 1}, "node"},

@@ -278,8 +278,8 @@ func (r reading) Setting(ctx context.Context, name string) (store.Setting, error
 	return r.Settings.Setting(ctx, name)
 }
 
-// TestHooksAreReadBeforeTheirUsers: who is let in and saves a hook while hooks are judged keeps it; hooks that are saved
-// at the moment when one is suspended are judged by the users of then.
+// TestHooksAreReadBeforeTheirUsers: a user who is created and saves a hook during a check keeps the hook. The check
+// reads the users again after each conflict with another save.
 func TestHooksAreReadBeforeTheirUsers(t *testing.T) {
 	s, _ := postgrestest.Open(t)
 	read, judged := 0, 0
@@ -398,7 +398,7 @@ func TestAHookOfNobodyIsSuspended(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond)
 	adas.mu.Lock()
 	if len(adas.bodies) > 0 {
-		t.Errorf("%d times a hook of a locked admin was told", len(adas.bodies))
+		t.Errorf("%d notifications came to the hook of a locked admin", len(adas.bodies))
 	}
 	adas.mu.Unlock()
 	if d, err := n.SendTest(t.Context(), l.Hooks[0].ID); err != nil || d.Delivered ||

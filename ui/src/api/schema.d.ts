@@ -6458,7 +6458,7 @@ export interface components {
             sources: string[];
             /** @enum {string} */
             status: "ACTIVE" | "SUSPENDED" | "FAILED";
-            /** @description Why it is suspended, where its owner may have it refreshed no longer; viewers are told that alone. Whoever resumes or changes it is its owner. */
+            /** @description Why it is suspended after its owner lost the right to refresh it; viewers see no more than that. A user who resumes or changes it becomes its owner. */
             suspended_reason?: string;
             /**
              * Format: double
