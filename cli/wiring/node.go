@@ -121,7 +121,7 @@ func (o outputUntil) Write(text []byte) (int, error) {
 	go func() {
 		_, err := o.to.Write(kept)
 		<-o.turn
-		written <- err // buffered: the send never blocks after the caller gave up
+		written <- err // room: the channel holds this one answer, also after the caller gave up
 	}()
 	select {
 	case err := <-written:
