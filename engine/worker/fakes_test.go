@@ -169,8 +169,10 @@ func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server 
 	return connectAhead(t, spool, fake, open, 0)
 }
 
-// connectAhead is connect to a server whose clock is ahead of the node's from the first word on.
-func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration) *server {
+// connectAhead is connect to a server whose clock is ahead of the node's from the first word on, and to a node with
+// further options.
+func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration,
+	more ...func(*Options)) *server {
 	t.Helper()
 	if open == nil {
 		open = func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
@@ -181,17 +183,12 @@ func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahe
 	s := &server{t: t, load: fake, ahead: ahead, served: make(chan error, 1)}
 	var end protocol.NodeEnd
 	s.link, end = protocol.Pipe(nil)
-	s.node = NewNode(
-		Options{
-			NodeID:   "n",
-			Plugins:  fakeHost{},
-			Sample:   sampleMachine(),
-			Drivers:  map[string]target.Driver{"fake": fakeDriver{}},
-			SpoolDir: spool,
-			Log:      zerolog.Nop(),
-			OpenLoad: open,
-		},
-	)
+	opts := Options{NodeID: "n", Plugins: fakeHost{}, Sample: sampleMachine(), SpoolDir: spool, Log: zerolog.Nop(),
+		Drivers: map[string]target.Driver{"fake": fakeDriver{}}, OpenLoad: open}
+	for _, change := range more {
+		change(&opts)
+	}
+	s.node = NewNode(opts)
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
 	go func() { s.served <- s.node.Serve(ctx, end) }()
