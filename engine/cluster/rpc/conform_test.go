@@ -92,6 +92,7 @@ func linked(t *testing.T, listen ListenOptions, dial DialOptions) (*Listener, *D
 }
 
 func TestGRPCConforms(t *testing.T) {
+	t.Parallel()
 	protocoltest.Run(t, func(t *testing.T) protocoltest.Link {
 		l, d, c := linked(t, ListenOptions{}, DialOptions{})
 		return protocoltest.Link{Dialer: d, Listener: l, Break: c.cut}
@@ -99,6 +100,7 @@ func TestGRPCConforms(t *testing.T) {
 }
 
 func TestGRPCOverTLSConforms(t *testing.T) {
+	t.Parallel()
 	node, server := certificates(t)
 	protocoltest.Run(t, func(t *testing.T) protocoltest.Link {
 		l, d, c := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"}},

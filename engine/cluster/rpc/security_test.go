@@ -82,6 +82,7 @@ func dialled(t *testing.T, l *Listener, d *Dialer) (protocol.ServerEnd, error) {
 }
 
 func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
+	t.Parallel()
 	node, server := certificates(t)
 	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"}},
 		DialOptions{Security: Security{TLS: server, Token: "wrong"}})
@@ -100,6 +101,7 @@ func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 }
 
 func TestWhoHasNoCertificateGetsNothing(t *testing.T) {
+	t.Parallel()
 	node, server := certificates(t)
 	server.Certificates = nil
 	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node}}, DialOptions{Security: Security{TLS: server}})
@@ -114,6 +116,7 @@ func TestWhoHasNoCertificateGetsNothing(t *testing.T) {
 
 // TestNodesOfAServiceAreKnownByItsName: they are dialled by addresses that no certificate has.
 func TestNodesOfAServiceAreKnownByItsName(t *testing.T) {
+	t.Parallel()
 	for name, known := range map[string]bool{"nodes.bench.svc": true, "others.bench.svc": false} {
 		node, server := certificates(t)
 		server.ServerName = name
@@ -131,6 +134,7 @@ func TestNodesOfAServiceAreKnownByItsName(t *testing.T) {
 }
 
 func TestPlainConnectionsAreForThisMachine(t *testing.T) {
+	t.Parallel()
 	for address, ok := range map[string]bool{"127.0.0.1:9090": true, "localhost:9090": true, "[::1]:9090": true,
 		":9090":        false,
 		"0.0.0.0:9090": false, "10.0.0.7:9090": false, "node.example:9090": false, "[::]:9090": false} {
@@ -156,6 +160,7 @@ func TestPlainConnectionsAreForThisMachine(t *testing.T) {
 
 // TestEachServerHasAStreamOfItsOwn: a later one of the same server takes its place, and no other's.
 func TestEachServerHasAStreamOfItsOwn(t *testing.T) {
+	t.Parallel()
 	l, d, _ := linked(t, ListenOptions{}, DialOptions{Process: "server-1"})
 	server := func(process string) *Dialer {
 		d, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: process})
@@ -205,6 +210,7 @@ func TestEachServerHasAStreamOfItsOwn(t *testing.T) {
 
 // TestServersThatAreGoneMakeRoom: only so many are remembered, those without a stream least long.
 func TestServersThatAreGoneMakeRoom(t *testing.T) {
+	t.Parallel()
 	l := &Listener{held: map[string]holder{}}
 	begin := func() *nodeEnd { return &nodeEnd{} }
 	now := time.Now()
@@ -227,6 +233,7 @@ func TestServersThatAreGoneMakeRoom(t *testing.T) {
 }
 
 func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
+	t.Parallel()
 	var given []byte
 	l, d, _ := linked(t, ListenOptions{Plugin: func(_ context.Context, wasm []byte) error {
 		given = bytes.Clone(wasm)
@@ -259,6 +266,7 @@ func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
 }
 
 func TestProbesAreAnsweredWithoutAToken(t *testing.T) {
+	t.Parallel()
 	l, _, _ := linked(t, ListenOptions{Security: Security{Token: "secret"}},
 		DialOptions{Security: Security{Token: "secret"}})
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
