@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 )
@@ -25,7 +26,7 @@ import (
 // besieged is a node with a token, and a stream of a server that must go on whatever others do.
 func besieged(t *testing.T) (l *Listener, goesOn func(after string)) {
 	t.Helper()
-	s := Security{Token: "a secret that others do not know"}
+	s := Security{Token: secret.New("a secret that others do not know")}
 	l, err := Listen(t.Context(), ListenOptions{Address: "127.0.0.1:0", Security: s})
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 )
@@ -84,8 +85,8 @@ func dialled(t *testing.T, l *Listener, d *Dialer) (protocol.ServerEnd, error) {
 func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 	t.Parallel()
 	node, server := certificates(t)
-	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"}},
-		DialOptions{Security: Security{TLS: server, Token: "wrong"}})
+	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: secret.New("secret")}},
+		DialOptions{Security: Security{TLS: server, Token: secret.New("wrong")}})
 	l.Serve(func(string) (*os.File, error) { t.Error("a part was looked for"); return nil, os.ErrNotExist })
 	if _, err := dialled(t, l, d); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("dialling with a wrong token: %v", err)
@@ -138,7 +139,7 @@ func TestPlainConnectionsAreForThisMachine(t *testing.T) {
 	for address, ok := range map[string]bool{"127.0.0.1:9090": true, "localhost:9090": true, "[::1]:9090": true,
 		":9090":        false,
 		"0.0.0.0:9090": false, "10.0.0.7:9090": false, "node.example:9090": false, "[::]:9090": false} {
-		for _, s := range []Security{{}, {Token: "secret"}} {
+		for _, s := range []Security{{}, {Token: secret.New("secret")}} {
 			if err := s.check(address); (err == nil) != ok || err != nil && !errors.Is(err, ErrPlain) {
 				t.Errorf("%s: %v", address, err)
 			}
@@ -267,8 +268,8 @@ func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
 
 func TestProbesAreAnsweredWithoutAToken(t *testing.T) {
 	t.Parallel()
-	l, _, _ := linked(t, ListenOptions{Security: Security{Token: "secret"}},
-		DialOptions{Security: Security{Token: "secret"}})
+	l, _, _ := linked(t, ListenOptions{Security: Security{Token: secret.New("secret")}},
+		DialOptions{Security: Security{Token: secret.New("secret")}})
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
