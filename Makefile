@@ -141,9 +141,9 @@ test: need-test build test-go test-ui test-first-run test-smoke
 # make test, and without it nowhere; make check gives all packages to the detector. CALM are those of the same wings that
 # have neither a goroutine nor a lock.
 CALM := ./engine/cluster/assignment ./engine/cluster/lease ./engine/cluster/placement ./engine/cluster/version \
-	./engine/outbound/remotewrite ./engine/stream/catalog ./engine/stream/exec/aggregate ./engine/stream/exec/column \
+	./engine/stream/catalog ./engine/stream/exec/aggregate ./engine/stream/exec/column \
 	./engine/stream/exec/expression ./engine/stream/exec/flow ./engine/stream/plan ./engine/stream/slt \
-	./engine/stream/sql ./engine/stream/watch ./engine/worker/load/netpoll
+	./engine/stream/sql ./engine/stream/watch
 RACING := ./engine/worker ./engine/worker/load/... ./engine/cluster/... ./engine/run ./engine/run/enrichment \
 	./engine/run/finalize ./engine/run/matrix ./engine/run/query ./engine/run/recovery ./engine/run/writer \
 	./engine/stream/... ./engine/outbound/... ./server/live

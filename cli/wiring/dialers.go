@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/cluster/discovery"
 	"github.com/loadstone-db/loadstone/engine/cluster/membership"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
@@ -175,11 +174,11 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 		return nil, nil, nil, err
 	}
 	var fixed []protocol.Dialer
-	var positions []discovery.Provider
+	var positions []nodes.AddressProvider
 	seen := map[string]bool{}
 	for _, text := range flags.Nodes {
-		if discovery.IsDNS(text) {
-			name, err := discovery.ParseDNS(text)
+		if nodes.IsDNS(text) {
+			name, err := nodes.ParseDNS(text)
 			if err != nil {
 				return nil, nil, nil, engine.InvalidField("--nodes", fmt.Sprintf("%q is no name in DNS", text), err.Error())
 			}
@@ -208,7 +207,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 	}
 	var source nodes.Source
 	if len(positions) > 0 {
-		source = discovery.New(discovery.Options{Providers: positions, Dial: w.dial, Log: s.Log})
+		source = nodes.NewDiscovery(nodes.DiscoveryOptions{Providers: positions, Dial: w.dial, Log: s.Log})
 	}
 	// A run of the command line has no other nodes than its own.
 	if flags.LocalCapacity == 0 && s.options.Serves {
@@ -219,7 +218,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 }
 
 // catalog are the addresses of the catalog that the flags do not name.
-func (s *Services) catalog(named map[string]bool) discovery.Catalog {
+func (s *Services) catalog(named map[string]bool) nodes.AddressCatalog {
 	return func(ctx context.Context) ([]string, error) {
 		all, err := s.Members.Catalog(ctx)
 		if err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
-	"github.com/loadstone-db/loadstone/engine/outbound/remotewrite"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -128,7 +127,7 @@ func (s *Services) openSinks(f ExportFlags, o *telemetryExport) (sinks []metricp
 		}
 		for i, at := range f.RemoteWrite {
 			endpoint.URL = secret.New(at)
-			w, err := remotewrite.Open(endpoint, s.Log)
+			w, err := metricpush.OpenRemoteWrite(endpoint, s.Log)
 			if err != nil {
 				return nil, err
 			}

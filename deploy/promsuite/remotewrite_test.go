@@ -28,7 +28,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
-	"github.com/loadstone-db/loadstone/engine/outbound/remotewrite"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
@@ -150,7 +149,7 @@ func minute(id string) (engine.Run, []*rollup.Batch) {
 // send brings a run to a receiver as a server does.
 func send(t *testing.T, url string, run engine.Run, batches []*rollup.Batch) delivery.Counts {
 	t.Helper()
-	w, err := remotewrite.Open(
+	w, err := metricpush.OpenRemoteWrite(
 		delivery.Endpoint{Flag: "--remote-write", URL: secret.New(url)},
 		zerolog.New(zerolog.NewTestWriter(t)),
 	)

@@ -18,7 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 // fetchConcurrency is how many parts of a large result a connection fetches at a time.
@@ -93,7 +92,7 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 // is asked to describe each text once for all connections.
 func (d *database) prepare(ctx context.Context, s session, from *engine.Statement) (statement, error) {
 	refuse := func(cause error, format string, args ...any) (statement, error) {
-		hint := "The statement is: " + dsn.Short(from.SQL)
+		hint := "The statement is: " + shortStatement(from.SQL)
 		if e := (*sf.SnowflakeError)(nil); errors.As(cause, &e) && e.Number == numberPrivileges {
 			hint = d.grantHint(from.SQL)
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 const (
@@ -40,7 +39,7 @@ func NewDriver() target.Driver { return snowflakeDriver{} }
 func NewDriverWithPolicy(p *egress.Policy) target.Driver { return snowflakeDriver{egress: p} }
 
 type snowflakeDriver struct {
-	dsn.Reader
+	dsnReader
 	// report, if any, is told every host that is asked for something.
 	report func(host string)
 	// egress judges the addresses that are dialled; nil judges none.
@@ -59,12 +58,12 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 	if err := silence(); err != nil {
 		return nil, fmt.Errorf("silencing gosnowflake: %w", err)
 	}
-	s, err := dsn.Parse(cfg.DSN.Reveal())
+	s, err := parseDSN(cfg.DSN.Reveal())
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Warehouse != "" {
-		if err := dsn.CheckIdentifier("warehouse", cfg.Warehouse); err != nil {
+		if err := checkIdentifier("warehouse", cfg.Warehouse); err != nil {
 			return nil, err
 		}
 		s.Warehouse = cfg.Warehouse
@@ -94,7 +93,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 // database is safe for concurrent use.
 type database struct {
 	cfg       target.Config
-	settings  *dsn.Settings
+	settings  *accountSettings
 	transport *transport
 
 	slot chan struct{}
@@ -412,7 +411,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}
-	info := target.ServerInfo{Local: dsn.Loopback(d.settings.Host), Notes: []string{}}
+	info := target.ServerInfo{Local: isLoopback(d.settings.Host), Notes: []string{}}
 	var warehouse, role string
 	for i, to := range []*string{&info.Version, &info.Database, &info.User, &warehouse, &role} {
 		*to = who[i]

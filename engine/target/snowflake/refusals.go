@@ -10,7 +10,6 @@ import (
 	sf "github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 const (
@@ -76,5 +75,5 @@ func (d *database) role() string { return cmp.Or(d.settings.Role, "of the sessio
 // grantHint says how to learn which right is missing: Snowflake tells itself.
 func (d *database) grantHint(sql string) string {
 	return fmt.Sprintf("Preflight names the GRANT where it can; else Snowflake lists what the role %s is missing: CALL "+
-		"EXPLAIN_PRIVILEGES(statement => '…', missing_only => true). The statement is: %s", d.role(), dsn.Short(sql))
+		"EXPLAIN_PRIVILEGES(statement => '…', missing_only => true). The statement is: %s", d.role(), shortStatement(sql))
 }

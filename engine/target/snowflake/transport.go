@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 // statusError is an answer of the account that is no answer to the request:
@@ -75,7 +74,7 @@ type transport struct {
 // dialTimeout bounds TCP and TLS each.
 const dialTimeout = 10 * time.Second
 
-func newTransport(s *dsn.Settings, p *egress.Policy) *transport {
+func newTransport(s *accountSettings, p *egress.Policy) *transport {
 	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https"}
 	if s.Plain {
 		t.scheme = "http"
@@ -94,7 +93,7 @@ func newTransport(s *dsn.Settings, p *egress.Policy) *transport {
 		ReadBufferSize:      16 << 10,
 		// A proxy is the business of whoever runs Loadstone. One for this machine makes no sense.
 		Proxy: func(r *http.Request) (*url.URL, error) {
-			if dsn.Loopback(r.URL.Hostname()) {
+			if isLoopback(r.URL.Hostname()) {
 				return nil, nil
 			}
 			return http.ProxyFromEnvironment(r)
@@ -119,7 +118,7 @@ func (t *transport) allowed(r *http.Request) error {
 		}
 	}
 	host := strings.ToLower(r.URL.Hostname())
-	if t.scheme == "http" && r.Method == http.MethodGet && r.URL.Scheme == "http" && dsn.Loopback(host) &&
+	if t.scheme == "http" && r.Method == http.MethodGet && r.URL.Scheme == "http" && isLoopback(host) &&
 		r.Header.Get("Authorization") == "" && strings.HasPrefix(r.URL.Path, chunkPath) {
 		return nil
 	}

@@ -3,12 +3,10 @@ package snowflake
 import (
 	"net/http"
 	"testing"
-
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 func TestTransportLetsOutNothingElse(t *testing.T) {
-	s, err := dsn.Parse("u:p@acme/DB")
+	s, err := parseDSN("u:p@acme/DB")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	loadarrival "github.com/loadstone-db/loadstone/engine/worker/load/arrival"
-	"github.com/loadstone-db/loadstone/engine/worker/load/netpoll"
 )
 
 // dispatcher is the clock of an open loop: one goroutine that takes operations
@@ -20,7 +19,7 @@ type dispatcher struct {
 	g      *Group
 	queue  *queue
 	ahead  *Prefetcher
-	waiter netpoll.Waiter
+	waiter waiter
 	// paced is true when the workload's delays are the schedule.
 	paced bool
 

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/worker/load/netpoll"
 )
 
 // eventAt is what a slot on a loop waits for.
@@ -52,7 +51,7 @@ const (
 type eventLoop struct {
 	e    *eventLoops
 	g    *Group
-	poll *netpoll.Poller
+	poll *poller
 
 	// seated counts the connections that were given a place here and have not left it.
 	seated atomic.Int32
@@ -93,7 +92,7 @@ const (
 const loopBuffer = 16 << 10
 
 func newEventLoop(e *eventLoops) (*eventLoop, error) {
-	poll, err := netpoll.NewPoller(e.g.clock.now)
+	poll, err := newPoller(e.g.clock.now)
 	if err != nil {
 		return nil, err
 	}

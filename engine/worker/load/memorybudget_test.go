@@ -8,7 +8,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/worker/load/netpoll"
 )
 
 // heavyStream gives one operation at a time, in a batch of a megabyte.
@@ -37,7 +36,7 @@ func TestKeptOperationsAreBounded(t *testing.T) {
 				cfg.maxKeptBytes = 20 << 20
 				g := open(t, cfg, 40)
 				if g.dispatcher != nil {
-					g.dispatcher.waiter = netpoll.Timers{}
+					g.dispatcher.waiter = plainTimers{}
 				}
 				g.Start(engine.PhaseMeasurement)
 				var err error

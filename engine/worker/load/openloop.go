@@ -6,7 +6,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	loadarrival "github.com/loadstone-db/loadstone/engine/worker/load/arrival"
-	"github.com/loadstone-db/loadstone/engine/worker/load/netpoll"
 )
 
 // defaultMaxInFlight applies when the workload has no limit of its own.
@@ -45,7 +44,7 @@ func (g *Group) startDispatcher(now int64) {
 		return
 	}
 	if d.waiter == nil {
-		d.waiter = netpoll.NewWaiter()
+		d.waiter = newWaiter()
 	}
 	d.mu.Lock()
 	d.origin = now

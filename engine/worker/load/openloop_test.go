@@ -14,7 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	loadarrival "github.com/loadstone-db/loadstone/engine/worker/load/arrival"
-	"github.com/loadstone-db/loadstone/engine/worker/load/netpoll"
 	"github.com/loadstone-db/loadstone/engine/worker/load/record"
 )
 
@@ -26,7 +25,7 @@ func openRate(t *testing.T, db *fakeDB, stream plugin.Stream, sink record.Sink, 
 	cfg.Workload = w
 	cfg.Workload.LoadMode = engine.LoadQPS
 	g := open(t, cfg, connections)
-	g.dispatcher.waiter = netpoll.Timers{}
+	g.dispatcher.waiter = plainTimers{}
 	return g
 }
 
@@ -313,7 +312,7 @@ func TestAWorkloadWithoutDelaysIsNoSchedule(t *testing.T) {
 	cfg.Workload = engine.Workload{LoadMode: engine.LoadQPS, Arrival: engine.ArrivalWorkload}
 	cfg.maxBurst = 50_000
 	g := open(t, cfg, 1)
-	g.dispatcher.waiter = netpoll.Timers{}
+	g.dispatcher.waiter = plainTimers{}
 	g.Start(engine.PhaseMeasurement)
 	if e := failure(t, g); e.Code != engine.CodePlugin {
 		t.Errorf("%+v", e)

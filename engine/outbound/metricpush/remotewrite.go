@@ -1,8 +1,9 @@
-// Package remotewrite sends the metrics of live runs as Prometheus' remote-write says: version 2.0, and 1.0 where the
+// This part sends the metrics of live runs as Prometheus' remote-write says: version 2.0, and 1.0 where the
 // receiver does not know the second. Latencies are native histograms.
 //
 // https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
-package remotewrite
+
+package metricpush
 
 import (
 	"context"
@@ -15,12 +16,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
-	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 )
 
-// Writer sends points to a receiver. It implements metricpush.Sink.
-type Writer struct {
-	delivery.Sink[metricpush.Point]
+// RemoteWriter sends points to a receiver. It implements Sink.
+type RemoteWriter struct {
+	delivery.Sink[Point]
 	log zerolog.Logger
 
 	// The sending goroutine's: the receiver knows the second version, or only the first.
@@ -28,17 +28,17 @@ type Writer struct {
 	packed            []byte
 }
 
-// Open begins to send to an endpoint. It does not wait for it.
-func Open(e delivery.Endpoint, log zerolog.Logger) (*Writer, error) {
-	return open(e, delivery.SampleLimits, log)
+// OpenRemoteWrite begins to send to an endpoint. It does not wait for it.
+func OpenRemoteWrite(e delivery.Endpoint, log zerolog.Logger) (*RemoteWriter, error) {
+	return openRemoteWrite(e, delivery.SampleLimits, log)
 }
 
-func open(e delivery.Endpoint, l delivery.Limits, log zerolog.Logger) (*Writer, error) {
+func openRemoteWrite(e delivery.Endpoint, l delivery.Limits, log zerolog.Logger) (*RemoteWriter, error) {
 	client, err := delivery.NewClient(e)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{log: log}
+	w := &RemoteWriter{log: log}
 	w.Sink = delivery.OpenSink(client, l, w.send, log)
 	return w, nil
 }
@@ -51,7 +51,7 @@ const (
 	histogramsWrittenHeader = "X-Prometheus-Remote-Write-Histograms-Written"
 )
 
-func (w *Writer) send(ctx context.Context, points []metricpush.Point, attempt int) delivery.Outcome {
+func (w *RemoteWriter) send(ctx context.Context, points []Point, attempt int) delivery.Outcome {
 	answer, err := w.post(ctx, points, attempt, w.onlyV1)
 	if err != nil {
 		return delivery.Outcome{Retry: true, Err: err}
@@ -104,9 +104,9 @@ func writtenCount(h http.Header) (n int, says bool) {
 	return n, says
 }
 
-func (w *Writer) post(
+func (w *RemoteWriter) post(
 	ctx context.Context,
-	points []metricpush.Point,
+	points []Point,
 	attempt int,
 	first bool,
 ) (*delivery.Response, error) {

@@ -1,4 +1,4 @@
-package remotewrite
+package metricpush
 
 import (
 	"bytes"
@@ -14,22 +14,18 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
-	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func points(n int) []metricpush.Point {
-	s := &metricpush.Series{Metric: metric.ByName("loadstone_operations_total"),
+func points(n int) []Point {
+	s := &Series{Metric: metric.ByName("loadstone_operations_total"),
 		Labels: labels.FromStrings("__name__", "loadstone_operations_total", "run", "r-1")}
-	all := make([]metricpush.Point, n)
+	all := make([]Point, n)
 	for i := range all {
-		all[i] = metricpush.Point{Series: s, AtMs: int64(i+1) * 1000, Value: float64(i)}
+		all[i] = Point{Series: s, AtMs: int64(i+1) * 1000, Value: float64(i)}
 	}
 	return all
 }
@@ -96,7 +92,7 @@ func TestWhatAnswersMean(t *testing.T) {
 			s := httptest.NewServer(a)
 			defer s.Close()
 			var log bytes.Buffer
-			w, err := open(delivery.Endpoint{Flag: "--remote-write", URL: secret.New(s.URL + "/push?key=token-of-mine")}, quick,
+			w, err := openRemoteWrite(delivery.Endpoint{Flag: "--remote-write", URL: secret.New(s.URL + "/push?key=token-of-mine")}, quick,
 				zerolog.New(&log))
 			if err != nil {
 				t.Fatal(err)
@@ -160,7 +156,7 @@ func TestTheFirstVersionIsKept(t *testing.T) {
 	a := &answers{script: []http.HandlerFunc{say(415), say(204)}}
 	s := httptest.NewServer(a)
 	defer s.Close()
-	w, err := open(
+	w, err := openRemoteWrite(
 		delivery.Endpoint{URL: secret.New(s.URL)},
 		delivery.Limits{MaxItems: 100, MaxBytes: 1 << 20, BatchSize: 1},
 		zerolog.Nop(),

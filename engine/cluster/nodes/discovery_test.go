@@ -1,4 +1,4 @@
-package discovery
+package nodes
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
@@ -115,7 +114,7 @@ func TestANameInDNSLeadsToItsNodes(t *testing.T) {
 			{Port: 9092, Target: dnsmessage.MustNewName("workers.test.")},
 			{Port: 9093, Target: dnsmessage.MustNewName("gone.test.")}}
 	})
-	at := Scheme + s.conn.LocalAddr().String() + "/"
+	at := DNSScheme + s.conn.LocalAddr().String() + "/"
 	for name, want := range map[string][]string{
 		"workers.test:9090":          {"10.0.0.1:9090", "10.0.0.2:9090", "[fd00::1]:9090"},
 		"_control._tcp.workers.test": {"10.0.0.1:9092", "10.0.0.2:9092", "10.0.0.9:9091", "[fd00::1]:9092"},
@@ -148,7 +147,7 @@ func TestANameInDNSIsReadWithCare(t *testing.T) {
 		"dns:///workers": false, "dns:///": false, "dns:///:9090": false, "dns:///a:0": false, "dns:///a:65536": false,
 		"dns:///a:http": false, "dns:///a/b:1": false, "dns:///a:1?x": false, "dns://u@h/a:1": false, "dns:///a b:1": false,
 		"a:9090": false, "http:///a:1": false, "dns://%zz/a:1": false} {
-		if _, err := ParseDNS(text); (err == nil) != ok || err != nil && !errors.Is(err, ErrName) {
+		if _, err := ParseDNS(text); (err == nil) != ok || err != nil && !errors.Is(err, ErrDNSName) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -194,13 +193,13 @@ func (w *fakeDialers) callsSince() []string {
 	return did
 }
 
-var _ nodes.DialerSet = (*fakeDialers)(nil)
+var _ DialerSet = (*fakeDialers)(nil)
 
 func TestNodesComeAndGoWithTheirAddresses(t *testing.T) {
 	dns, catalog := &fakeProvider{}, &fakeProvider{certain: true}
 	w := &fakeDialers{active: map[string]bool{}}
 	tries := 0
-	d := New(Options{Providers: []Provider{dns, catalog}, Log: zerolog.Nop(),
+	d := NewDiscovery(DiscoveryOptions{Providers: []AddressProvider{dns, catalog}, Log: zerolog.Nop(),
 		Dial: func(address string) (protocol.Dialer, error) {
 			if address == "bad" {
 				tries++
@@ -243,7 +242,7 @@ func TestAnswersThatNameSomeNodesLeadToAll(t *testing.T) {
 	t.Parallel()
 	const tasks, most = 20, 8
 	s := serveNames(t)
-	dns, err := ParseDNS(Scheme + s.conn.LocalAddr().String() + "/workers.bench.internal:9090")
+	dns, err := ParseDNS(DNSScheme + s.conn.LocalAddr().String() + "/workers.bench.internal:9090")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +251,7 @@ func TestAnswersThatNameSomeNodesLeadToAll(t *testing.T) {
 		all[i] = fmt.Sprintf("10.0.0.%d", i+1)
 	}
 	known, w := map[string]bool{}, &fakeDialers{active: map[string]bool{}}
-	d := New(Options{Providers: []Provider{dns}, Log: zerolog.Nop(),
+	d := NewDiscovery(DiscoveryOptions{Providers: []AddressProvider{dns}, Log: zerolog.Nop(),
 		Dial: func(string) (protocol.Dialer, error) { return nil, nil }})
 	looks := 0
 	for ; len(known) < tasks && looks < 100; looks++ {
@@ -282,7 +281,7 @@ func TestALostStreamIsAReasonToLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{addresses: []string{"a"}}
 		w := &fakeDialers{active: map[string]bool{}, lost: make(chan struct{}, 1)}
-		d := New(Options{Providers: []Provider{p}, Log: zerolog.Nop(),
+		d := NewDiscovery(DiscoveryOptions{Providers: []AddressProvider{p}, Log: zerolog.Nop(),
 			Dial: func(string) (protocol.Dialer, error) { return nil, nil }})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -315,9 +314,9 @@ func (*silentServer) Addresses(ctx context.Context) ([]string, error) {
 func TestAPlaceThatDoesNotAnswerHidesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalog := &blockingProvider{fakeProvider{addresses: []string{"a:1"}, certain: true}}
-		d := New(
-			Options{
-				Providers: []Provider{&silentServer{}, catalog},
+		d := NewDiscovery(
+			DiscoveryOptions{
+				Providers: []AddressProvider{&silentServer{}, catalog},
 				Dial:      func(string) (protocol.Dialer, error) { return nil, nil },
 				Log:       zerolog.Nop(),
 			},

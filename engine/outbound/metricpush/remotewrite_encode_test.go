@@ -1,4 +1,4 @@
-package remotewrite
+package metricpush
 
 import (
 	"math"
@@ -10,24 +10,23 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
-	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
 // mixedPoints are of a counter and a histogram, between each other, with values and without.
-func mixedPoints() []metricpush.Point {
-	counter := &metricpush.Series{Metric: metric.ByName("loadstone_operations_total"),
+func mixedPoints() []Point {
+	counter := &Series{Metric: metric.ByName("loadstone_operations_total"),
 		Labels: labels.FromStrings("__name__", "loadstone_operations_total", "run", "r-1")}
-	latency := &metricpush.Series{Metric: metric.ByName("loadstone_latency_seconds"),
+	latency := &Series{Metric: metric.ByName("loadstone_latency_seconds"),
 		Labels: labels.FromStrings("__name__", "loadstone_latency_seconds", "run", "r-1")}
-	took := &metricpush.Latency{
+	took := &Latency{
 		Schema: 3,
 		Offset: -2,
 		Counts: []int64{1, 0, 0, 0, 0, 5, 7},
 		Count:  13,
 		SumNs:  2_500_000_000,
 	}
-	return []metricpush.Point{
+	return []Point{
 		{Series: counter, AtMs: 2000, StartMs: 1000, Value: 5},
 		{Series: latency, AtMs: 2000, StartMs: 1000, Latency: took},
 		{Series: counter, AtMs: 3000, StartMs: 1000, Value: 0},

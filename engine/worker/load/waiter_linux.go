@@ -1,4 +1,4 @@
-package netpoll
+package load
 
 import (
 	"os"
@@ -18,11 +18,11 @@ type timerWaiter struct {
 	file *os.File
 }
 
-// NewWaiter returns the most exact waiter that the system gives.
-func NewWaiter() Waiter {
+// newWaiter returns the most exact waiter that the system gives.
+func newWaiter() waiter {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return Timers{}
+		return plainTimers{}
 	}
 	return &timerWaiter{fd: fd, file: os.NewFile(uintptr(fd), "timer")}
 }

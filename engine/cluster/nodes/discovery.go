@@ -1,4 +1,12 @@
-package discovery
+// This part finds the addresses of nodes while a server runs: those of a name in DNS, such as a headless service of
+// Kubernetes or a service of AWS Cloud Map, and those of the catalog. It finds addresses only; a node is who its
+// certificate says, or its Hello, so that one with two addresses counts once.
+//
+// What cannot be looked up now is as it was: a name server that is away ends no load. An address that is gone is not
+// dialled any more once its stream breaks, because a name that is not resolved for a moment, or leaves out a node that
+// drains, says nothing about its load.
+
+package nodes
 
 import (
 	"context"
@@ -10,18 +18,17 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// PollInterval is how often is looked.
-const PollInterval = 3 * time.Second
+// DiscoveryInterval is how often is looked.
+const DiscoveryInterval = 3 * time.Second
 
-// pollTimeout is how long one look may take.
-const pollTimeout = 5 * time.Second
+// discoveryTimeout is how long one look may take.
+const discoveryTimeout = 5 * time.Second
 
-// Provider is where addresses of nodes are found.
-type Provider interface {
+// AddressProvider is where addresses of nodes are found.
+type AddressProvider interface {
 	// String names the place, in logs.
 	String() string
 	// Addresses are host:port of the nodes that are there now.
@@ -30,19 +37,19 @@ type Provider interface {
 	Authoritative() bool
 }
 
-// Options say where is looked, and what is done with what is found.
-type Options struct {
-	Providers []Provider
+// DiscoveryOptions say where is looked, and what is done with what is found.
+type DiscoveryOptions struct {
+	Providers []AddressProvider
 	// Dial prepares the way to an address.
 	Dial func(address string) (protocol.Dialer, error)
-	// PollInterval is how often is looked; 0 means Every.
+	// PollInterval is how often is looked; 0 is DiscoveryInterval.
 	PollInterval time.Duration
 	Log          zerolog.Logger
 }
 
-// Discovery implements nodes.Source.
+// Discovery implements Source.
 type Discovery struct {
-	opts Options
+	opts DiscoveryOptions
 	// found are the addresses of each place, as they were the last time it could be looked at.
 	found [][]string
 	// failure is the last error of each place, which is logged once.
@@ -51,17 +58,17 @@ type Discovery struct {
 	active, refused map[string]bool
 }
 
-// New prepares to look.
-func New(o Options) *Discovery {
+// NewDiscovery prepares to look.
+func NewDiscovery(o DiscoveryOptions) *Discovery {
 	if o.PollInterval == 0 {
-		o.PollInterval = PollInterval
+		o.PollInterval = DiscoveryInterval
 	}
 	return &Discovery{opts: o, found: make([][]string, len(o.Providers)), failure: make([]string, len(o.Providers)),
 		active: map[string]bool{}, refused: map[string]bool{}}
 }
 
-// Watch implements nodes.Source. It is not called while Look is.
-func (d *Discovery) Watch(ctx context.Context, w nodes.DialerSet) {
+// Watch implements Source. It is not called while Look is.
+func (d *Discovery) Watch(ctx context.Context, w DialerSet) {
 	ticker := time.NewTicker(d.opts.PollInterval)
 	defer ticker.Stop()
 	for {
@@ -75,9 +82,9 @@ func (d *Discovery) Watch(ctx context.Context, w nodes.DialerSet) {
 	}
 }
 
-// Discover implements nodes.Source.
-func (d *Discovery) Discover(ctx context.Context, w nodes.DialerSet) {
-	limited, cancel := context.WithTimeout(ctx, pollTimeout)
+// Discover implements Source.
+func (d *Discovery) Discover(ctx context.Context, w DialerSet) {
+	limited, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	// All at once: one that does not answer takes no time from the others.
 	all, failed := make([][]string, len(d.opts.Providers)), make([]error, len(d.opts.Providers))
@@ -126,7 +133,7 @@ func (d *Discovery) Discover(ctx context.Context, w nodes.DialerSet) {
 	}
 }
 
-func (d *Discovery) add(w nodes.DialerSet, address string) {
+func (d *Discovery) add(w DialerSet, address string) {
 	err := w.Add(address, func() (protocol.Dialer, error) { return d.opts.Dial(address) })
 	switch {
 	case err != nil && !d.refused[address]:
@@ -155,24 +162,24 @@ func (d *Discovery) logOnce(place int, err error) {
 	d.failure[place] = err.Error()
 }
 
-// Catalog is the place where operators write addresses.
-type Catalog func(ctx context.Context) ([]string, error)
+// AddressCatalog is the place where operators write addresses.
+type AddressCatalog func(ctx context.Context) ([]string, error)
 
-// String implements Place.
-func (Catalog) String() string { return "catalog" }
+// String implements AddressProvider.
+func (AddressCatalog) String() string { return "catalog" }
 
-// Authoritative implements Place.
-func (Catalog) Authoritative() bool { return true }
+// Authoritative implements AddressProvider.
+func (AddressCatalog) Authoritative() bool { return true }
 
-// Addresses implements Place.
-func (c Catalog) Addresses(ctx context.Context) ([]string, error) { return c(ctx) }
+// Addresses implements AddressProvider.
+func (c AddressCatalog) Addresses(ctx context.Context) ([]string, error) { return c(ctx) }
 
-// Scheme begins the name of a place in DNS.
-const Scheme = "dns://"
+// DNSScheme begins the name of a place in DNS.
+const DNSScheme = "dns://"
 
 // IsDNS reports whether a text names a place in DNS.
-func IsDNS(text string) bool { return strings.HasPrefix(text, Scheme) }
+func IsDNS(text string) bool { return strings.HasPrefix(text, DNSScheme) }
 
-// ErrName says what a name in DNS looks like.
-var ErrName = fmt.Errorf("write dns:///name:port for addresses, dns:///_service._tcp.name for SRV records, " +
+// ErrDNSName says what a name in DNS looks like.
+var ErrDNSName = fmt.Errorf("write dns:///name:port for addresses, dns:///_service._tcp.name for SRV records, " +
 	"or dns://server:53/name:port to ask a name server")

@@ -1,4 +1,4 @@
-package dsn
+package snowflake
 
 import (
 	"net/netip"
@@ -13,8 +13,8 @@ import (
 // secretNames are the parameters that are never shown.
 var secretNames = []string{"token", "private_key", "private_key_passphrase"}
 
-// parts are the pieces of a connection string, decoded, before they are judged.
-type parts struct {
+// dsnParts are the pieces of a connection string, decoded, before they are judged.
+type dsnParts struct {
 	user, password string
 	path           []string // the account or host, and what follows it
 	names          []string // of the parameters, in their order
@@ -25,7 +25,7 @@ type parts struct {
 
 // split takes a connection string apart by the rules of parseDSN; ok is false for
 // one that parseDSN would read otherwise than it seems, or not at all.
-func split(dsn string) (p parts, ok bool) {
+func splitDSN(dsn string) (p dsnParts, ok bool) {
 	text := strings.TrimSpace(dsn)
 	if scheme, rest, found := strings.Cut(text, "://"); found && !strings.ContainsAny(scheme, "@/?:") {
 		if !strings.EqualFold(scheme, "snowflake") {
@@ -48,7 +48,7 @@ func split(dsn string) (p parts, ok bool) {
 		}
 		p.written = append(p.written, password)
 	}
-	if new(Settings).place(head[at+1:]) != nil {
+	if new(accountSettings).place(head[at+1:]) != nil {
 		return p, false
 	}
 	for piece := range strings.SplitSeq(head[at+1:], "/") {
@@ -80,7 +80,7 @@ func split(dsn string) (p parts, ok bool) {
 }
 
 // secrets returns the values that are hidden.
-func (p *parts) secrets() (all []string) {
+func (p *dsnParts) secrets() (all []string) {
 	if p.password != "" {
 		all = append(all, p.password)
 	}
@@ -93,7 +93,7 @@ func (p *parts) secrets() (all []string) {
 }
 
 // hasStrayMask reports a mask where no secret is.
-func (p *parts) hasStrayMask() bool {
+func (p *dsnParts) hasStrayMask() bool {
 	all := append([]string{p.user}, p.path...)
 	for _, name := range p.names {
 		if !slices.Contains(secretNames, name) {
@@ -104,7 +104,7 @@ func (p *parts) hasStrayMask() bool {
 }
 
 // String writes the connection string anew.
-func (p *parts) String() string {
+func (p *dsnParts) String() string {
 	escape := func(text string) string {
 		if text == target.Mask {
 			return text
@@ -133,12 +133,12 @@ func (p *parts) String() string {
 	return b.String()
 }
 
-// Reader shows connection strings, and puts saved secrets back into them.
-type Reader struct{}
+// dsnReader shows connection strings, and puts saved secrets back into them.
+type dsnReader struct{}
 
 // Redact implements target.SecretRedactor.
-func (Reader) Redact(dsn string) (shown string, secrets []string) {
-	p, ok := split(dsn)
+func (dsnReader) Redact(dsn string) (shown string, secrets []string) {
+	p, ok := splitDSN(dsn)
 	if !ok || strings.TrimSpace(dsn) == target.Mask {
 		return target.Mask, []string{dsn}
 	}
@@ -164,19 +164,19 @@ func (Reader) Redact(dsn string) (shown string, secrets []string) {
 var destination = []string{"account", "host", "port", "protocol", "authenticator"}
 
 // RestoreSecrets implements target.SecretRedactor.
-func (r Reader) RestoreSecrets(shown, stored string) (string, error) {
+func (r dsnReader) RestoreSecrets(shown, stored string) (string, error) {
 	if again, _ := r.Redact(stored); again == shown {
 		return stored, nil
 	}
-	p, ok := split(shown)
+	p, ok := splitDSN(shown)
 	if !ok {
-		_, err := Parse(shown)
+		_, err := parseDSN(shown)
 		if err == nil {
 			err = target.ErrOtherAddress
 		}
 		return "", err
 	}
-	saved, ok := split(stored)
+	saved, ok := splitDSN(stored)
 	if !ok || p.hasStrayMask() || p.user != saved.user || p.path[0] != saved.path[0] {
 		return "", target.ErrOtherAddress
 	}
@@ -205,15 +205,15 @@ func (r Reader) RestoreSecrets(shown, stored string) (string, error) {
 }
 
 // Validate implements target.SecretRedactor. A host where nobody is spoken with is refused when it is written, too.
-func (Reader) Validate(dsn string) error {
-	if s, err := Parse(dsn); err == nil && egress.IsForbiddenHost(s.Host) {
+func (dsnReader) Validate(dsn string) error {
+	if s, err := parseDSN(dsn); err == nil && egress.IsForbiddenHost(s.Host) {
 		return (*egress.Policy)(nil).Check(s.Host, netip.AddrPort{}) //nolint:wrapcheck // it is user-facing
 	}
-	if _, ok := split(dsn); ok {
+	if _, ok := splitDSN(dsn); ok {
 		return nil
 	}
-	if _, err := Parse(dsn); err != nil {
+	if _, err := parseDSN(dsn); err != nil {
 		return err
 	}
-	return refuse("dsn", dsnForm, "The connection cannot be read.")
+	return refuseDSN("dsn", dsnForm, "The connection cannot be read.")
 }

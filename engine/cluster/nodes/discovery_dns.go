@@ -1,4 +1,4 @@
-package discovery
+package nodes
 
 import (
 	"context"
@@ -23,19 +23,19 @@ type DNS struct {
 func ParseDNS(text string) (*DNS, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "dns" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, ErrName
+		return nil, ErrDNSName
 	}
 	d := &DNS{text: text, resolver: &net.Resolver{}}
 	d.name = strings.TrimPrefix(u.Path, "/")
 	if host, port, err := net.SplitHostPort(d.name); err == nil {
 		n, err := strconv.Atoi(port)
 		if err != nil || n < 1 || n > 65535 {
-			return nil, ErrName
+			return nil, ErrDNSName
 		}
 		d.name, d.port = host, port
 	}
 	if d.name == "" || strings.ContainsAny(d.name, "/: \t") || d.port == "" && !strings.HasPrefix(d.name, "_") {
-		return nil, ErrName
+		return nil, ErrDNSName
 	}
 	if u.Host != "" {
 		server := u.Host
@@ -50,13 +50,13 @@ func ParseDNS(text string) (*DNS, error) {
 	return d, nil
 }
 
-// String implements Place.
+// String implements AddressProvider.
 func (d *DNS) String() string { return d.text }
 
-// Authoritative implements Place.
+// Authoritative implements AddressProvider.
 func (d *DNS) Authoritative() bool { return false }
 
-// Addresses implements Place. A name without records is a service without nodes.
+// Addresses implements AddressProvider. A name without records is a service without nodes.
 func (d *DNS) Addresses(ctx context.Context) ([]string, error) {
 	var found []string
 	var err error
@@ -65,14 +65,14 @@ func (d *DNS) Addresses(ctx context.Context) ([]string, error) {
 	} else {
 		found, err = d.hosts(ctx, d.name, d.port)
 	}
-	if err != nil && !missing(err) {
+	if err != nil && !isMissingName(err) {
 		return nil, fmt.Errorf("asking for the addresses of %s: %w", d.name, err)
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
 }
 
-func missing(err error) bool {
+func isMissingName(err error) bool {
 	var dns *net.DNSError
 	return errors.As(err, &dns) && dns.IsNotFound
 }
@@ -92,7 +92,7 @@ func (d *DNS) services(ctx context.Context) (found []string, err error) {
 	}
 	for _, r := range records {
 		hosts, err := d.hosts(ctx, r.Target, strconv.Itoa(int(r.Port)))
-		if err != nil && !missing(err) {
+		if err != nil && !isMissingName(err) {
 			return nil, err
 		}
 		found = append(found, hosts...)

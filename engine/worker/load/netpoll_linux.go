@@ -1,4 +1,4 @@
-package netpoll
+package load
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
-// Poller waits for sockets, for a bell that others ring, and for a time. All but Ring
+// poller waits for sockets, for a bell that others ring, and for a time. All but Ring
 // is for the one goroutine that waits, which should be locked to its thread.
-type Poller struct {
+type poller struct {
 	epoll int
 	bell  int // an eventfd; written to wake who waits
 	now   func() int64
@@ -38,13 +38,13 @@ const (
 	busyWait = 5 * time.Millisecond
 )
 
-// NewPoller returns a poller that reads the time, in ns, with now.
-func NewPoller(now func() int64) (*Poller, error) {
+// newPoller returns a poller that reads the time, in ns, with now.
+func newPoller(now func() int64) (*poller, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
-	p := &Poller{epoll: epoll, bell: -1, now: now, ready: make([]unix.EpollEvent, maxReady), gap: busyGap}
+	p := &poller{epoll: epoll, bell: -1, now: now, ready: make([]unix.EpollEvent, maxReady), gap: busyGap}
 	if p.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
 		// Edge-triggered, so that it need not be read.
 		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, p.bell,
@@ -58,7 +58,7 @@ func NewPoller(now func() int64) (*Poller, error) {
 }
 
 // Close gives back what the system gave; nobody may ring afterwards.
-func (p *Poller) Close() {
+func (p *poller) Close() {
 	_ = unix.Close(p.epoll)
 	if p.bell >= 0 {
 		_ = unix.Close(p.bell)
@@ -66,10 +66,10 @@ func (p *Poller) Close() {
 }
 
 // AcquireProcessor takes a processor for the one who waits, if there is one.
-func (p *Poller) AcquireProcessor() { p.ownsProcessor = host.LendProcessor() }
+func (p *poller) AcquireProcessor() { p.ownsProcessor = host.LendProcessor() }
 
 // ReleaseProcessor gives back what Hold took.
-func (p *Poller) ReleaseProcessor() {
+func (p *poller) ReleaseProcessor() {
 	if p.ownsProcessor {
 		p.ownsProcessor = false
 		host.ReturnProcessor()
@@ -77,24 +77,24 @@ func (p *Poller) ReleaseProcessor() {
 }
 
 // Ring ends the wait that is under way, or the next one.
-func (p *Poller) Ring() {
+func (p *poller) Ring() {
 	one := [8]byte{1}
 	_, _ = unix.Write(p.bell, one[:]) // full means that it rings already
 }
 
 // Control watches a socket for events, changes what for, or watches it no longer, as op says.
-func (p *Poller) Control(op, fd int, events uint32) error {
+func (p *poller) Control(op, fd int, events uint32) error {
 	return unix.EpollCtl(p.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
 }
 
 // Rang reports whether an event is the bell's.
-func (p *Poller) Rang(e *unix.EpollEvent) bool { return int(e.Fd) == p.bell }
+func (p *poller) Rang(e *unix.EpollEvent) bool { return int(e.Fd) == p.bell }
 
 // NoteIdle notes the time without an answer.
-func (p *Poller) NoteIdle(now int64) { p.read = now }
+func (p *poller) NoteIdle(now int64) { p.read = now }
 
 // NoteActivity notes that something has arrived, and learns how long waits last.
-func (p *Poller) NoteActivity(now int64) {
+func (p *poller) NoteActivity(now int64) {
 	if p.waited {
 		p.waited = false
 		p.gap += (now - p.read - p.gap) / 8
@@ -104,7 +104,7 @@ func (p *Poller) NoteActivity(now int64) {
 
 // Wait returns what has happened to so many sockets, after left ns at most; negative
 // is for ever. The events are valid until the next wait.
-func (p *Poller) Wait(left int64, watched int) []unix.EpollEvent {
+func (p *poller) Wait(left int64, watched int) []unix.EpollEvent {
 	var n int
 	if p.ownsProcessor && p.gap < busyGap && (left < 0 || left > int64(busyWait)) {
 		p.letOthers(watched)
@@ -130,7 +130,7 @@ func maxEvents(watched int) int {
 }
 
 // poll waits without telling the scheduler; over reports that d has passed.
-func (p *Poller) poll(d time.Duration, watched int) (ready int, over bool) {
+func (p *poller) poll(d time.Duration, watched int) (ready int, over bool) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p.ready))), uintptr(maxEvents(watched)), uintptr(d.Milliseconds()), 0, 0)
 	if errno != 0 {
@@ -139,7 +139,7 @@ func (p *Poller) poll(d time.Duration, watched int) (ready int, over bool) {
 	return int(n), n == 0
 }
 
-func (p *Poller) letOthers(watched int) {
+func (p *poller) letOthers(watched int) {
 	if !p.yield.due(p.read) {
 		return
 	}
@@ -150,7 +150,7 @@ func (p *Poller) letOthers(watched int) {
 }
 
 // block waits as everything else does; left is in ns, negative for ever.
-func (p *Poller) block(left int64) int {
+func (p *poller) block(left int64) int {
 	var until *unix.Timespec
 	if left >= 0 {
 		t := unix.NsecToTimespec(left)

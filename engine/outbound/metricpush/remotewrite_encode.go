@@ -1,4 +1,4 @@
-package remotewrite
+package metricpush
 
 import (
 	"math"
@@ -9,28 +9,27 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
-	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
 var stale = math.Float64frombits(value.StaleNaN)
 
-// group is the points of a series.
-type group struct {
-	series *metricpush.Series
-	points []*metricpush.Point
+// seriesPoints is the points of a series.
+type seriesPoints struct {
+	series *Series
+	points []*Point
 }
 
 // bySeries groups points, in the order in which their series come first.
-func bySeries(points []metricpush.Point) []group {
-	var all []group
-	known := map[*metricpush.Series]int{}
+func bySeries(points []Point) []seriesPoints {
+	var all []seriesPoints
+	known := map[*Series]int{}
 	for i := range points {
 		p := &points[i]
 		at, ok := known[p.Series]
 		if !ok {
 			at, known[p.Series] = len(all), len(all)
-			all = append(all, group{series: p.Series})
+			all = append(all, seriesPoints{series: p.Series})
 		}
 		all[at].points = append(all[at].points, p)
 	}
@@ -38,7 +37,7 @@ func bySeries(points []metricpush.Point) []group {
 }
 
 // encodeV1 writes a request in the first version of the message.
-func encodeV1(points []metricpush.Point) ([]byte, error) {
+func encodeV1(points []Point) ([]byte, error) {
 	var r prompb.WriteRequest
 	for _, g := range bySeries(points) {
 		s := prompb.TimeSeries{Labels: prompb.FromLabels(g.series.Labels, nil)}
@@ -55,7 +54,7 @@ func encodeV1(points []metricpush.Point) ([]byte, error) {
 }
 
 // encodeV2 writes a request in the second version of the message.
-func encodeV2(points []metricpush.Point) ([]byte, error) {
+func encodeV2(points []Point) ([]byte, error) {
 	var r writev2.Request
 	symbols := writev2.NewSymbolTable()
 	for _, g := range bySeries(points) {
@@ -76,7 +75,7 @@ func encodeV2(points []metricpush.Point) ([]byte, error) {
 	return r.OptimizedMarshal(nil)
 }
 
-func valueOf(p *metricpush.Point) float64 {
+func valueOf(p *Point) float64 {
 	if p.Stale {
 		return stale
 	}
@@ -84,7 +83,7 @@ func valueOf(p *metricpush.Point) float64 {
 }
 
 // latencies are a point's as a native histogram.
-func latencies(p *metricpush.Point) *histogram.FloatHistogram {
+func latencies(p *Point) *histogram.FloatHistogram {
 	l := p.Latency
 	if p.Stale {
 		return &histogram.FloatHistogram{Schema: l.Schema, Sum: stale}

@@ -1,4 +1,4 @@
-package dsn
+package snowflake
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func pemOf(kind string, der []byte) string {
 }
 
 func TestDSN(t *testing.T) {
-	for dsn, want := range map[string]Settings{
+	for dsn, want := range map[string]accountSettings{
 		"u:p@acme-prod/DB/S?warehouse=W&role=R": {User: "u", Password: "p", Account: "acme-prod",
 			Host: "acme-prod.snowflakecomputing.com", Port: 443, Database: "DB", Schema: "S", Warehouse: "W", Role: "R"},
 		"snowflake://u:p%40%2F%3F%3A@xy12345.eu-central-1": {User: "u", Password: "p@/?:",
@@ -61,7 +61,7 @@ func TestDSN(t *testing.T) {
 		"a?token=x&authenticator=oauth": {Account: "a", Host: "a.snowflakecomputing.com",
 			Port: 443, Token: "x", Authenticator: sf.AuthTypeOAuth},
 	} {
-		got, err := Parse(dsn)
+		got, err := parseDSN(dsn)
 		if err != nil {
 			t.Errorf("%s: %v", dsn, err)
 		} else if *got != want {
@@ -73,7 +73,7 @@ func TestDSN(t *testing.T) {
 // TestPlainHTTPNamesWhatWasWritten: not the host that an account's name would become.
 func TestPlainHTTPNamesWhatWasWritten(t *testing.T) {
 	for _, host := range []string{"acme.example.com", "acme"} {
-		_, err := Parse("snowflake://u:p@" + host + "/DB/S?protocol=http")
+		_, err := parseDSN("snowflake://u:p@" + host + "/DB/S?protocol=http")
 		if err == nil || !strings.Contains(err.Error(), "and "+host+" is another") {
 			t.Error(err)
 		}
@@ -125,7 +125,7 @@ func TestDSNsThatSmuggle(t *testing.T) {
 		"%zz=1":                                         "cannot be read",
 		"warehouse=%zz":                                 "warehouse cannot be read",
 	} {
-		_, err := Parse("u:" + secret + "@acme/DB?" + query)
+		_, err := parseDSN("u:" + secret + "@acme/DB?" + query)
 		var e *engine.Error
 		if !errors.As(err, &e) || e.Code != engine.CodeTarget || !strings.Contains(e.Message, want) || e.Hint == "" {
 			t.Errorf("%s: %v", query, err)
@@ -143,7 +143,7 @@ func TestDSNsThatSmuggle(t *testing.T) {
 		"u:" + secret + "@gw.example.com:443/db": "does not tell the account", "u%00:" + secret + "@acme": "NUL",
 		"u:" + secret + "@" + strings.Repeat("a", 300): "is not the name of an account",
 	} {
-		_, err := Parse(dsn)
+		_, err := parseDSN(dsn)
 		var e *engine.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Message, want) {
 			t.Errorf("%s: %v", dsn, err)
@@ -162,15 +162,15 @@ func TestAmbiguousConnections(t *testing.T) {
 		"u:Zq9": "65535", "me@corp.com:Zq9@9qZ@acme/db": "%40", "me:Zq9@corp.com:9qZ@acme/db": "%40",
 		"me@corp.com:Zq9/9qZ@acme/db": "%40", "me@corp.com:Zq9?9qZ@acme/db": "%40", "me@corp:Zq9:9qZ@acme": "%40",
 	} {
-		_, err := Parse(dsn)
+		_, err := parseDSN(dsn)
 		if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(engine.AsError(err).Hint, hint) ||
 			strings.Contains(err.Error(), "9qZ") || strings.Contains(err.Error(), "Zq9") {
 			t.Errorf("%s: %v", dsn, err)
 		}
-		if shown, _ := (Reader{}).Redact(dsn); shown != "***" {
+		if shown, _ := (dsnReader{}).Redact(dsn); shown != "***" {
 			t.Errorf("%s is shown as %s", dsn, shown)
 		}
-		if (Reader{}).Validate(dsn) == nil {
+		if (dsnReader{}).Validate(dsn) == nil {
 			t.Errorf("%s is taken", dsn)
 		}
 	}
@@ -184,11 +184,11 @@ func TestEMailLogins(t *testing.T) {
 		"snowflake://me@corp.com@acct/db?token=abc": "snowflake://me%40corp.com@acct/db?token=***",
 		"snowflake://me%40corp.com:pw@acct/db":      "snowflake://me%40corp.com:***@acct/db",
 	} {
-		s, err := Parse(dsn)
+		s, err := parseDSN(dsn)
 		if err != nil || !strings.Contains(s.User, "@") || s.Account != "acct" || s.Password+s.Token == "" {
 			t.Errorf("%s: %+v, %v", dsn, s, err)
 		}
-		if got, _ := (Reader{}).Redact(dsn); got != shown {
+		if got, _ := (dsnReader{}).Redact(dsn); got != shown {
 			t.Errorf("%s is shown as %s", dsn, got)
 		}
 	}
@@ -199,7 +199,7 @@ func FuzzParseDSN(f *testing.F) {
 	f.Add("u:p@127.0.0.1:1?account=a&protocol=http&private_key=MIIE&private_key_passphrase=x")
 	f.Add("u:p@acme?authenticator=externalbrowser&tmpDirPath=/")
 	f.Fuzz(func(t *testing.T, dsn string) {
-		s, err := Parse(dsn)
+		s, err := parseDSN(dsn)
 		if err != nil {
 			var e *engine.Error
 			if !errors.As(err, &e) || e.Message == "" {
@@ -207,7 +207,7 @@ func FuzzParseDSN(f *testing.F) {
 			}
 			return
 		}
-		if s.Plain && !Loopback(s.Host) || strings.ContainsAny(s.Host, "/@?#") || s.Port < 1 || s.Port > 65535 {
+		if s.Plain && !isLoopback(s.Host) || strings.ContainsAny(s.Host, "/@?#") || s.Port < 1 || s.Port > 65535 {
 			t.Fatalf("%q became %+v", dsn, s)
 		}
 	})
@@ -245,7 +245,7 @@ func TestKeys(t *testing.T) {
 		if err != nil || !got.Equal(testKey) {
 			t.Errorf("%s: %v", name, err)
 		}
-		s, err := Parse("u@acme?private_key=" + url.QueryEscape(k[0]) + "&private_key_passphrase=" + url.QueryEscape(k[1]))
+		s, err := parseDSN("u@acme?private_key=" + url.QueryEscape(k[0]) + "&private_key_passphrase=" + url.QueryEscape(k[1]))
 		if err != nil || s.Authenticator != sf.AuthTypeJwt || !s.Key.Equal(testKey) {
 			t.Errorf("%s in a DSN: %v", name, err)
 		}

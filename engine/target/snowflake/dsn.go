@@ -1,4 +1,10 @@
-package dsn
+// This part reads connection strings of Snowflake and says in words what is wrong with them, never repeating a secret.
+// It takes less than gosnowflake does: nothing that names files of this machine, proxies, or other hosts than an
+// account's. Private keys are read too, within bounds of what decrypting may cost. Connection strings are shown without
+// their secrets, and saved secrets are put back only where they go to the same account, as the same user, by the same
+// sign-in.
+
+package snowflake
 
 import (
 	"cmp"
@@ -18,8 +24,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Settings are what a DSN says.
-type Settings struct {
+// accountSettings are what a DSN says.
+type accountSettings struct {
 	User, Password              string
 	Account, Host               string
 	Port                        int
@@ -34,7 +40,7 @@ type Settings struct {
 
 const dsnForm = "Write it as snowflake://USER:PASSWORD@ACCOUNT/DATABASE/SCHEMA?warehouse=WAREHOUSE&role=ROLE."
 
-func refuse(field, hint, format string, args ...any) error {
+func refuseDSN(field, hint, format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf(format, args...), Hint: hint,
 		Cause: &fieldError{field}}
 }
@@ -82,16 +88,16 @@ const signIns = "snowflake (user and password), snowflake_jwt (key pair), oauth 
 
 var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
 
-// Parse reads a DSN; its errors are user-facing and name what is wrong,
+// parseDSN reads a DSN; its errors are user-facing and name what is wrong,
 // never a secret.
-func Parse(dsn string) (*Settings, error) {
+func parseDSN(dsn string) (*accountSettings, error) {
 	dsn = strings.TrimSpace(dsn)
 	if dsn == "" {
-		return nil, refuse("dsn", dsnForm, "The connection has no address.")
+		return nil, refuseDSN("dsn", dsnForm, "The connection has no address.")
 	}
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "@/?:") {
 		if !strings.EqualFold(scheme, "snowflake") {
-			return nil, refuse("dsn", dsnForm, "A Snowflake connection begins with snowflake://, not %s://.", scheme)
+			return nil, refuseDSN("dsn", dsnForm, "A Snowflake connection begins with snowflake://, not %s://.", scheme)
 		}
 		dsn = rest
 	}
@@ -99,17 +105,17 @@ func Parse(dsn string) (*Settings, error) {
 		return nil, err
 	}
 	head, query, _ := strings.Cut(dsn, "?")
-	s := &Settings{Authenticator: sf.AuthTypeSnowflake}
+	s := &accountSettings{Authenticator: sf.AuthTypeSnowflake}
 	at := strings.LastIndexByte(head, '@')
 	if at >= 0 {
 		user, password, _ := strings.Cut(head[:at], ":")
 		var err error
 		if s.User, err = url.PathUnescape(user); err != nil {
-			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+			return nil, refuseDSN("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 				"The user cannot be read.")
 		}
 		if s.Password, err = url.PathUnescape(password); err != nil {
-			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+			return nil, refuseDSN("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 				"The password cannot be read.")
 		}
 	}
@@ -143,21 +149,21 @@ func checkAmbiguous(rest string) error {
 	default:
 		return nil
 	}
-	return refuse("dsn", "Write @ in a user or password as %40, and / as %2F, ? as %3F, # as %23, % as %25: "+
+	return refuseDSN("dsn", "Write @ in a user or password as %40, and / as %2F, ? as %3F, # as %23, % as %25: "+
 		"snowflake://USER:p%40ss@ACCOUNT/DATABASE/SCHEMA.", "The connection cannot be used: %s.", why)
 }
 
 // place reads ACCOUNT/DATABASE/SCHEMA, where a host with a port may stand for the account.
-func (s *Settings) place(text string) error {
+func (s *accountSettings) place(text string) error {
 	parts := strings.Split(text, "/")
 	if len(parts) > 3 {
-		return refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+		return refuseDSN("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 			"The address has %d parts after the account, at most a database and a schema can follow.", len(parts)-1)
 	}
 	for i, p := range parts {
 		plain, err := url.PathUnescape(p)
 		if err != nil {
-			return refuse("dsn", dsnForm, "The address after @ cannot be read.")
+			return refuseDSN("dsn", dsnForm, "The address after @ cannot be read.")
 		}
 		parts[i] = plain
 	}
@@ -182,7 +188,7 @@ func (s *Settings) place(text string) error {
 func portOf(text string) (int, error) {
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
-		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.",
+		return 0, refuseDSN("port", "A port is a number from 1 to 65535; Snowflake's is 443.",
 			"The port is no number from 1 to 65535.")
 	}
 	return port, nil
@@ -194,8 +200,8 @@ func isHost(name string) bool {
 	return strings.HasSuffix(lower, ".snowflakecomputing.com") || strings.HasSuffix(lower, ".snowflakecomputing.cn")
 }
 
-// Short keeps a piece of the user's text for a message.
-func Short(text string) string {
+// shortStatement keeps a piece of the user's text for a message.
+func shortStatement(text string) string {
 	const most = 60
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > most {
@@ -204,7 +210,7 @@ func Short(text string) string {
 	return text
 }
 
-func (s *Settings) parameters(query string) error {
+func (s *accountSettings) parameters(query string) error {
 	seen := map[string]string{}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -213,7 +219,7 @@ func (s *Settings) parameters(query string) error {
 		key, value, _ := strings.Cut(pair, "=")
 		key, err := url.QueryUnescape(key)
 		if err != nil {
-			return refuse("dsn", dsnForm, "A parameter's name cannot be read.")
+			return refuseDSN("dsn", dsnForm, "A parameter's name cannot be read.")
 		}
 		name, known := names[key]
 		if !known {
@@ -221,7 +227,7 @@ func (s *Settings) parameters(query string) error {
 			if slices.ContainsFunc(secretNames, func(name string) bool { _, given := seen[name]; return given }) &&
 				!isReason(key) {
 				// It may be the rest of the secret, which is not repeated.
-				return refuse("dsn", hint+" Write & in a value as %26.", "A parameter after a secret is not allowed in a "+
+				return refuseDSN("dsn", hint+" Write & in a value as %26.", "A parameter after a secret is not allowed in a "+
 					"connection.")
 			}
 			for other, reason := range reasons {
@@ -229,13 +235,13 @@ func (s *Settings) parameters(query string) error {
 					hint = reason
 				}
 			}
-			return refuse("dsn", hint, "The parameter %q is not allowed in a connection.", Short(key))
+			return refuseDSN("dsn", hint, "The parameter %q is not allowed in a connection.", shortStatement(key))
 		}
 		if _, twice := seen[name]; twice {
-			return refuse(name, "Give it once.", "The parameter %s is given twice.", name)
+			return refuseDSN(name, "Give it once.", "The parameter %s is given twice.", name)
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
-			return refuse(name, "Percent-encode the characters % & + and = in values.", "The value of %s cannot be read.", name)
+			return refuseDSN(name, "Percent-encode the characters % & + and = in values.", "The value of %s cannot be read.", name)
 		}
 		seen[name] = value
 	}
@@ -263,7 +269,7 @@ func allowed() string {
 	return strings.Join(list, ", ")
 }
 
-func (s *Settings) take(p map[string]string) (err error) {
+func (s *accountSettings) take(p map[string]string) (err error) {
 	for name, to := range map[string]*string{"account": &s.Account, "warehouse": &s.Warehouse, "role": &s.Role,
 		"database": &s.Database, "schema": &s.Schema, "host": &s.Host, "token": &s.Token} {
 		if value, given := p[name]; given {
@@ -283,7 +289,7 @@ func (s *Settings) take(p map[string]string) (err error) {
 		}
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds < 1 || seconds > 3600 {
-			return refuse(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, Short(text))
+			return refuseDSN(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, shortStatement(text))
 		}
 		*to = time.Duration(seconds) * time.Second
 	}
@@ -292,7 +298,7 @@ func (s *Settings) take(p map[string]string) (err error) {
 	case "http":
 		s.Plain = true
 	default:
-		return refuse("protocol", "https is the only one to an account.", "The protocol %q is not allowed.", Short(protocol))
+		return refuseDSN("protocol", "https is the only one to an account.", "The protocol %q is not allowed.", shortStatement(protocol))
 	}
 	if err := s.signIn(p); err != nil {
 		return err
@@ -300,7 +306,7 @@ func (s *Settings) take(p map[string]string) (err error) {
 	return nil
 }
 
-func (s *Settings) signIn(p map[string]string) (err error) {
+func (s *accountSettings) signIn(p map[string]string) (err error) {
 	kind, given := p["authenticator"]
 	switch strings.ToLower(kind) {
 	case "snowflake":
@@ -312,7 +318,7 @@ func (s *Settings) signIn(p map[string]string) (err error) {
 		s.Authenticator = sf.AuthTypePat
 	case "":
 		if given {
-			return refuse("authenticator", signIns, "The authenticator is empty.")
+			return refuseDSN("authenticator", signIns, "The authenticator is empty.")
 		}
 		// What is there says which it is.
 		switch {
@@ -322,14 +328,14 @@ func (s *Settings) signIn(p map[string]string) (err error) {
 			s.Authenticator = sf.AuthTypePat
 		}
 	case "externalbrowser":
-		return refuse("authenticator", signIns,
+		return refuseDSN("authenticator", signIns,
 			"The authenticator externalbrowser is not allowed: it would open a browser on the machine that Loadstone runs on.")
 	default:
-		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", Short(kind))
+		return refuseDSN("authenticator", signIns, "The authenticator %q is not allowed.", shortStatement(kind))
 	}
 	if text := p["private_key"]; text != "" {
 		if s.Authenticator != sf.AuthTypeJwt {
-			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
+			return refuseDSN("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
 				"A private key is given, and the sign-in is by %s.", strings.ToLower(kind))
 		}
 		if s.Key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
@@ -340,20 +346,20 @@ func (s *Settings) signIn(p map[string]string) (err error) {
 }
 
 // check completes the settings and says what is missing.
-func (s *Settings) check() error {
-	if given := cmp.Or(s.Host, s.Account); s.Plain && given != "" && !Loopback(given) {
-		return refuse("protocol", "Leave protocol out: Snowflake speaks https.",
-			"http is allowed to this machine only, and %s is another.", Short(given))
+func (s *accountSettings) check() error {
+	if given := cmp.Or(s.Host, s.Account); s.Plain && given != "" && !isLoopback(given) {
+		return refuseDSN("protocol", "Leave protocol out: Snowflake speaks https.",
+			"http is allowed to this machine only, and %s is another.", shortStatement(given))
 	}
 	if s.Host == "" {
 		if s.Account == "" {
-			return refuse("account", "It is the first part of the address of your Snowflake page: "+
+			return refuseDSN("account", "It is the first part of the address of your Snowflake page: "+
 				"https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
 		}
 		if len(s.Account) > 128 || !accountName.MatchString(s.Account) {
-			return refuse("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: "+
+			return refuseDSN("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: "+
 				"https://ORGANIZATION-NAME.snowflakecomputing.com.",
-				"%q is not the name of an account.", Short(s.Account))
+				"%q is not the name of an account.", shortStatement(s.Account))
 		}
 		domain := ".snowflakecomputing.com"
 		if _, region, ok := strings.Cut(s.Account, "."); ok && strings.HasPrefix(strings.ToLower(region), "cn-") {
@@ -364,14 +370,14 @@ func (s *Settings) check() error {
 	}
 	if strings.ContainsAny(s.Host, "/:@?#\\ \x00") && net.ParseIP(s.Host) == nil || len(s.Host) > 253 ||
 		!utf8.ValidString(s.Host) {
-		return refuse("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.",
-			Short(s.Host))
+		return refuseDSN("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.",
+			shortStatement(s.Host))
 	}
 	if s.Account == "" {
 		s.Account, _, _ = strings.Cut(s.Host, ".")
 		if !isHost(s.Host) {
-			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.",
-				Short(s.Host))
+			return refuseDSN("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.",
+				shortStatement(s.Host))
 		}
 	}
 	if s.Port == 0 {
@@ -379,16 +385,16 @@ func (s *Settings) check() error {
 	}
 	for _, id := range []struct{ field, name string }{{"database", s.Database}, {"schema", s.Schema},
 		{"warehouse", s.Warehouse}, {"role", s.Role}} {
-		if err := CheckIdentifier(id.field, id.name); err != nil {
+		if err := checkIdentifier(id.field, id.name); err != nil {
 			return err
 		}
 	}
 	missing := func(field, what string) error {
-		return refuse(field, signIns, "The sign-in needs %s.", what)
+		return refuseDSN(field, signIns, "The sign-in needs %s.", what)
 	}
 	switch {
 	case strings.ContainsRune(s.User, 0):
-		return refuse("user", "", "The user contains a NUL character.")
+		return refuseDSN("user", "", "The user contains a NUL character.")
 	case s.User == "" && (s.Authenticator == sf.AuthTypeSnowflake || s.Authenticator == sf.AuthTypeJwt):
 		return missing("user", "a user")
 	case s.Password == "" && s.Authenticator == sf.AuthTypeSnowflake:
@@ -401,8 +407,8 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// Loopback reports whether a host is this machine by its name.
-func Loopback(host string) bool {
+// isLoopback reports whether a host is this machine by its name.
+func isLoopback(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback()
 	}
@@ -414,9 +420,9 @@ const maxIdentifier = 255
 
 var plainIdentifier = regexp.MustCompile(`^[\pL_][\pL\pN_$]*$`)
 
-// CheckIdentifier checks a name as it is written in a connection: a plain one,
+// checkIdentifier checks a name as it is written in a connection: a plain one,
 // which Snowflake reads in upper case, or one in double quotes. Empty is none.
-func CheckIdentifier(field, name string) error {
+func checkIdentifier(field, name string) error {
 	inner, quoted := name, len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"'
 	if quoted {
 		inner = name[1 : len(name)-1]
@@ -426,14 +432,14 @@ func CheckIdentifier(field, name string) error {
 	case name == "":
 		return nil
 	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return refuse(field, hint, "The %s contains a NUL character, or is not UTF-8.", field)
+		return refuseDSN(field, hint, "The %s contains a NUL character, or is not UTF-8.", field)
 	case quoted && (inner == "" || strings.Contains(strings.ReplaceAll(inner, `""`, ""), `"`)):
-		return refuse(field, hint, "The quotes in the %s do not match.", field)
+		return refuseDSN(field, hint, "The quotes in the %s do not match.", field)
 	case !quoted && !plainIdentifier.MatchString(name):
-		return refuse(field, hint, "%q is not the name of a %s.", Short(name), field)
+		return refuseDSN(field, hint, "%q is not the name of a %s.", shortStatement(name), field)
 	}
 	if n := utf8.RuneCountInString(strings.ReplaceAll(inner, `""`, `"`)); n > maxIdentifier {
-		return refuse(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n,
+		return refuseDSN(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n,
 			maxIdentifier)
 	}
 	return nil

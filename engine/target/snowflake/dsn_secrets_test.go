@@ -1,4 +1,4 @@
-package dsn
+package snowflake
 
 import (
 	"errors"
@@ -27,11 +27,11 @@ func TestShownConnectionStringsHaveNoSecret(t *testing.T) {
 		"postgres://u:pw@acme/db":                  "***",
 		"snowflake://u:pw@acme/db?%74oken=t":       "snowflake://u:***@acme/db?token=***",
 	} {
-		shown, _ := Reader{}.Redact(dsn)
+		shown, _ := dsnReader{}.Redact(dsn)
 		if shown != want {
 			t.Errorf("%q is shown as %q, want %q", dsn, shown, want)
 		}
-		if again, _ := (Reader{}).Redact(shown); again != shown {
+		if again, _ := (dsnReader{}).Redact(shown); again != shown {
 			t.Errorf("%q is shown as %q, and again as %q", dsn, shown, again)
 		}
 	}
@@ -54,7 +54,7 @@ func TestASavedSecretGoesNowhereElse(t *testing.T) {
 		"snowflake://u@evil/d?role=x&private_key=***@acme":                                 false,
 		"***": false,
 	} {
-		joined, err := Reader{}.RestoreSecrets(dsn, stored)
+		joined, err := dsnReader{}.RestoreSecrets(dsn, stored)
 		if (err == nil) != ok || ok && !strings.Contains(joined, "private_key=secret&private_key_passphrase=other") {
 			t.Errorf("%s became %q, %v", dsn, joined, err)
 		}
@@ -69,7 +69,7 @@ func FuzzSavedSecret(f *testing.F) {
 	}
 	const secret = "Zq9-s3cr3t-9qZ"
 	const stored = "snowflake://u:" + secret + "@acme/d?warehouse=w"
-	want, err := Parse(stored)
+	want, err := parseDSN(stored)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -77,17 +77,17 @@ func FuzzSavedSecret(f *testing.F) {
 		if strings.Contains(text, secret) {
 			return
 		}
-		joined, err := Reader{}.RestoreSecrets(text, stored)
+		joined, err := dsnReader{}.RestoreSecrets(text, stored)
 		if err != nil {
 			if strings.Contains(err.Error(), secret) {
 				t.Fatalf("the refusal of %q holds the secret: %v", text, err)
 			}
 			return
 		}
-		if shown, _ := (Reader{}).Redact(joined); strings.Contains(shown, secret) {
+		if shown, _ := (dsnReader{}).Redact(joined); strings.Contains(shown, secret) {
 			t.Fatalf("%q comes back as %q", joined, shown)
 		}
-		got, err := Parse(joined)
+		got, err := parseDSN(joined)
 		if err != nil {
 			return // it connects nowhere
 		}
@@ -102,7 +102,7 @@ func FuzzSavedSecret(f *testing.F) {
 func TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten(t *testing.T) {
 	for dsn, refused := range map[string]bool{"ada:turnip@169.254.169.254:443/DB?account=acme": true,
 		"ada:turnip@metadata.google.internal:443/DB?account=acme": true, "ada:turnip@acme.eu/DB": false} {
-		if err := (Reader{}).Validate(dsn); errors.Is(err, egress.ErrRefused) != refused || !refused && err != nil {
+		if err := (dsnReader{}).Validate(dsn); errors.Is(err, egress.ErrRefused) != refused || !refused && err != nil {
 			t.Errorf("%s: %v", dsn, err)
 		}
 	}
