@@ -151,24 +151,13 @@ func (m *matcher) match(p []part, at int) bool {
 			}
 			at = end
 		case "names":
-			for {
-				end, _ := m.name(at)
-				if end == at {
-					return false
-				}
-				if at = end; at >= len(m.tokens) || !m.tokens[at].Is(",") {
-					break
-				}
-				at++
-			}
-		case "value":
-			if at < len(m.tokens) && (m.tokens[at].Is("-") || m.tokens[at].Is("+")) {
-				at++
-			}
-			if at >= len(m.tokens) || m.tokens[at].Kind == sqltext.Symbol || m.tokens[at].Kind == sqltext.Name {
+			if at = m.names(at); at < 0 {
 				return false
 			}
-			at++
+		case "value":
+			if at = m.value(at); at < 0 {
+				return false
+			}
 		case "*", "reads":
 			if i == len(p)-1 {
 				return t.place == "*" || m.reads(t.reads, at, len(m.tokens), i > 0 && p[i-1].place == "table")
@@ -182,6 +171,31 @@ func (m *matcher) match(p []part, at int) bool {
 		}
 	}
 	return at == len(m.tokens)
+}
+
+// names reads names with commas between them, and returns where they end; -1 where there are none.
+func (m *matcher) names(at int) int {
+	for {
+		end, _ := m.name(at)
+		if end == at {
+			return -1
+		}
+		if at = end; at >= len(m.tokens) || !m.tokens[at].Is(",") {
+			return at
+		}
+		at++
+	}
+}
+
+// value reads a value with its sign, and returns where it ends; -1 where there is none.
+func (m *matcher) value(at int) int {
+	if at < len(m.tokens) && (m.tokens[at].Is("-") || m.tokens[at].Is("+")) {
+		at++
+	}
+	if at >= len(m.tokens) || m.tokens[at].Kind == sqltext.Symbol || m.tokens[at].Kind == sqltext.Name {
+		return -1
+	}
+	return at + 1
 }
 
 // anything lets {*} or {reads} take as many tokens as the rest of the pattern leaves, and no

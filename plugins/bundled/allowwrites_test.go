@@ -28,6 +28,7 @@ func (b *bench) allowed(table, params, adapterParams string, prep *engine.Prepar
 
 // TestHundredsOfColumns: an operation has 255 values; what is optional beyond them is left out.
 func TestHundredsOfColumns(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	wide := func(name, each string) {
 		sql := "CREATE TABLE " + name + " (id bigint PRIMARY KEY"
@@ -56,6 +57,7 @@ func TestHundredsOfColumns(t *testing.T) {
 
 // TestViewsAndTablesWithoutAKey take a key that is named.
 func TestViewsAndTablesWithoutAKey(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE base (id bigint PRIMARY KEY, note text)",
 		"INSERT INTO base SELECT 10 * g, 'x' FROM generate_series(1, 300) g",
@@ -123,6 +125,7 @@ func TestALockedTableNamesItsHolder(t *testing.T) {
 // TestTimesThatHaveNoNumber: keys that operations cannot carry, infinity and years
 // before the common era, are not looked up, and it is said.
 func TestTimesThatHaveNoNumber(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	const weights = `{"weights":{"POINT_LOOKUP":3,"RANGE_SCAN":1,"UPDATE":1},"scan_length":1}`
 	for _, typ := range []string{"timestamp", "timestamptz", "date"} {
@@ -165,6 +168,7 @@ func TestTimesThatHaveNoNumber(t *testing.T) {
 
 // TestKeysAtTheirEnd: a table whose keys are used up says so, before and while it is loaded.
 func TestKeysAtTheirEnd(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE small (id smallint PRIMARY KEY, note text)",
 		"INSERT INTO small SELECT g, 'x' FROM generate_series(32700, 32766) g",
@@ -208,6 +212,7 @@ func TestKeysAtTheirEnd(t *testing.T) {
 
 // TestKeysOfInsertsThatFailedAreNotLookedUp: a table that takes no new rows is still read.
 func TestKeysOfInsertsThatFailedAreNotLookedUp(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE closed (id bigint PRIMARY KEY, note text)",
 		"INSERT INTO closed SELECT g, 'x' FROM generate_series(1, 100) g")
@@ -263,6 +268,7 @@ func TestKeysOfInsertsThatFailedAreNotLookedUp(t *testing.T) {
 
 // TestRowsThatDifferFromPrepareAreSaid, in the preflight and in the run's log.
 func TestRowsThatDifferFromPrepareAreSaid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	prep := &engine.Prepare{Rows: 50, IfExists: engine.IfExistsUse}
 	if p, err := b.allowed("fifty", "{}", "", prep); err != nil ||

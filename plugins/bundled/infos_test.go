@@ -66,6 +66,7 @@ func TestInfosAreTrue(t *testing.T) {
 // TestBundledBytesAreCheckedWhenTheyAreUsed: nothing is decompressed before a plugin is
 // asked for, and other bytes than those that were described are refused then.
 func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
+	t.Parallel()
 	modules, err := bundled.Modules()
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +117,7 @@ func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
 // TestBundledFilesShareWhatTheyHaveInCommon: each guest in Go brings the same runtime, which
 // is in the program once. Of a file without the reference a quarter would be left.
 func TestBundledFilesShareWhatTheyHaveInCommon(t *testing.T) {
+	t.Parallel()
 	files, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)

@@ -176,6 +176,7 @@ func TestKeysReachTheWholeTable(t *testing.T) {
 }
 
 func TestKeysReachTheWholeOfALargeTable(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("tables of 200 000 rows")
 	}

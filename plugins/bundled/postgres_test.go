@@ -288,6 +288,7 @@ func TestLargeSparseTable(t *testing.T) {
 }
 
 func TestViews(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	b.exec(`CREATE TABLE base (id int PRIMARY KEY, v text)`, `INSERT INTO base VALUES (1, 'x')`,
@@ -309,6 +310,7 @@ func TestViews(t *testing.T) {
 }
 
 func TestTablesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	b.exec(`CREATE TABLE nokey (v text)`, `INSERT INTO nokey VALUES ('x')`,

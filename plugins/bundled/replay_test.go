@@ -49,6 +49,7 @@ func openReplay(t *testing.T, params, text string) (plugin.Stream, []plugin.Stat
 // TestReplayThroughWasm feeds the compiled plugin thousands of lines, in several
 // chunks, and finds each at its time.
 func TestReplayThroughWasm(t *testing.T) {
+	t.Parallel()
 	const lines = 3000
 	var text strings.Builder
 	for i := range lines {
@@ -95,6 +96,7 @@ func TestReplayThroughWasm(t *testing.T) {
 }
 
 func TestReplayNeedsAFeed(t *testing.T) {
+	t.Parallel()
 	s, _ := openReplay(t, `{`+replayed+`}`, "")
 	var b plugin.Batch
 	if err := s.Fill(&b, 64); err == nil || !errors.Is(err, plugin.ErrFailed) ||

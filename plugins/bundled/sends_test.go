@@ -10,6 +10,7 @@ import (
 // TestBundledAdaptersDeclareWhatTheyRead: no pattern of theirs approves any SELECT, and
 // what they ask after a run and meanwhile is declared as well.
 func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	for _, name := range []string{"postgres", "snowflake_postgres", "snowflake_standard", "snowflake_hybrid",
 		"snowflake_interactive"} {

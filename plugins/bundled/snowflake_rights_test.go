@@ -157,6 +157,7 @@ func TestRightsAreLookedAtFirst(t *testing.T) {
 
 // TestRightsOfOtherRoles: roles in roles and secondary roles count, but for making tables.
 func TestRightsOfOtherRoles(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	s.exec("CREATE TABLE orders (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))", "INSERT INTO orders VALUES (1, 'x')",
 		"CREATE ROLE bench", "CREATE ROLE reader", "CREATE ROLE writer",
@@ -193,6 +194,7 @@ func TestRightsOfOtherRoles(t *testing.T) {
 
 // TestRightsThatAreTakenAway: what --deny does, in the grants and at an execution.
 func TestRightsThatAreTakenAway(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t, func(o *snowsim.Options) { o.Denied = []translate.Denied{{Privilege: "UPDATE"}} })
 	s.exec("CREATE TABLE orders (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))", "INSERT INTO orders VALUES (1, 'x')")
 	f := s.inspect(s.scenario("snowflake_standard", "mix", "orders", everyKind, nil))

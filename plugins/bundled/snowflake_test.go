@@ -216,6 +216,7 @@ func refused(t *testing.T, err error, field, words string) {
 
 // TestAnInteractiveTableIsReadOnly: what it cannot do is refused before anything is made.
 func TestAnInteractiveTableIsReadOnly(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	for _, c := range []struct{ workload, params, field string }{
 		{"mix", `{"weights":{"POINT_LOOKUP":1,"UPDATE":1}}`, "workload.params.weights.UPDATE"},
@@ -297,6 +298,7 @@ func TestSnowflakeWorkloads(t *testing.T) {
 
 // TestSnowflakeNames: quoted and lower-case names, and names that want to be SQL.
 func TestSnowflakeNames(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	s.exec(`CREATE TABLE "orders" ("id" NUMBER, "v" VARCHAR(10), PRIMARY KEY ("id"))`,
 		`INSERT INTO "orders" VALUES (1, 'a'), (50, 'b'), (70, 'c'), (99, 'd')`,
@@ -340,6 +342,7 @@ func TestSnowflakeNames(t *testing.T) {
 
 // TestSnowflakeClassesAgree: what the adapters say about a code is what the driver does.
 func TestSnowflakeClassesAgree(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	a, err := h.Adapter(t.Context(), "snowflake_standard")
 	if err != nil {
@@ -369,6 +372,7 @@ func TestSnowflakeClassesAgree(t *testing.T) {
 
 // TestSnowflakePostgres: Snowflake's Postgres is Postgres, and so is its adapter.
 func TestSnowflakePostgres(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	sc := b.scenario("mix", `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1,"DELETE":1}}`,
 		&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})

@@ -42,6 +42,7 @@ func TestSQLOnPostgres(t *testing.T) {
 }
 
 func TestSQLErrorsPointAtTheSpot(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	for params, says := range map[string]string{
 		`{"statements":[{"id":"first","sql":"SELECT 1"},{"id":"second","sql":"SELECT 2,\n  nope FROM pg_class"}]}`:                     "Statement second cannot be prepared: column \"nope\" does not exist.",

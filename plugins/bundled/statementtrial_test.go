@@ -49,6 +49,7 @@ func text(v *string) string {
 
 // TestAStatementIsTried: what reads is explained and executed, what writes is only explained, and nothing changes.
 func TestAStatementIsTried(t *testing.T) {
+	t.Parallel()
 	b, bench := trials(t)
 	read := b.try(bench, `{"id": "one", "weight": 1, "sql": "SELECT id, owner FROM accounts WHERE id = :id", "binds": [
 		{"name": "id", "generator": "uniform", "min": 40, "max": 49}]}, {"id": "other", "weight": 99, "sql": "SELECT 1"}`, "one")
@@ -88,6 +89,7 @@ func TestAStatementIsTried(t *testing.T) {
 
 // TestTrialsSayWhatIsWrong: the database's refusal, an unknown generator, a statement that is slow or has many rows.
 func TestTrialsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	b, bench := trials(t)
 	for _, c := range []struct{ statement, words string }{
 		{`{"id": "a", "sql": "SELECT ballance FROM accounts"}`, "ballance"},
@@ -113,6 +115,7 @@ func TestTrialsSayWhatIsWrong(t *testing.T) {
 // TestAFaultIsThatOfAParameter: values that the database refuses are told of the parameter that has them, with its type
 // and what to choose; those that it takes are not blamed, whatever stands beside them.
 func TestAFaultIsThatOfAParameter(t *testing.T) {
+	t.Parallel()
 	b, bench := trials(t)
 	b.exec("CREATE TYPE mood AS ENUM ('calm', 'it''s odd')",
 		"CREATE TABLE things (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ref uuid, made timestamptz, "+
@@ -161,6 +164,7 @@ func TestAFaultIsThatOfAParameter(t *testing.T) {
 
 // TestATransactionIsTried: a value from an earlier statement is read with it.
 func TestATransactionIsTried(t *testing.T) {
+	t.Parallel()
 	b, bench := trials(t)
 	const transfer = `{"id": "transfer", "binds": [{"name": "account", "generator": "uniform", "min": 1, "max": 100}],
 		"transaction": [{"id": "see", "sql": "SELECT owner FROM accounts WHERE id = :account", "columns": ["owner"]},
@@ -174,6 +178,7 @@ func TestATransactionIsTried(t *testing.T) {
 
 // TestSamplesOfGenerators: each makes values without a database; what is wrong with one is told of it alone.
 func TestSamplesOfGenerators(t *testing.T) {
+	t.Parallel()
 	_, bench := trials(t)
 	var binds []json.RawMessage
 	for _, text := range []string{`{"name": "a", "generator": "uniform", "min": 5, "max": 5}`,
@@ -197,6 +202,7 @@ func TestSamplesOfGenerators(t *testing.T) {
 
 // TestTheTablesOfAConnection lists what its user sees.
 func TestTheTablesOfAConnection(t *testing.T) {
+	t.Parallel()
 	b, bench := trials(t)
 	b.exec(
 		"CREATE TYPE mood AS ENUM ('calm', 'it''s odd')",

@@ -109,6 +109,7 @@ func TestTpcbMakesTheTablesOfPgbench(t *testing.T) {
 
 // TestTpcbTakesTheTablesOfPgbench: ours runs on what `pgbench -i` made, and says so when the scale differs.
 func TestTpcbTakesTheTablesOfPgbench(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.pgbench("-i", "-q", "-s", "2")
 	if _, err := b.prepare(b.scenario("tpcb", `{"scale":2}`, nil)); err != nil {

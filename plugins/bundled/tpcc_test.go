@@ -127,6 +127,7 @@ var ofOneWarehouse = strings.NewReplacer("tpcc_stock", "(SELECT * FROM tpcc_stoc
 // specification, runs all five transactions, first as they are and then serializable, and checks the
 // consistency conditions before and after.
 func TestTpcc(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("make check-ci: two warehouses are loaded for half a minute")
 	}

@@ -149,6 +149,7 @@ func TestWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 
 // TestSystemCatalogsAreNeverWritten, with whatever leave.
 func TestSystemCatalogsAreNeverWritten(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	for _, c := range []struct{ workload, table, params string }{
 		{"mix", "pg_catalog.pg_class", `{"weights":{"POINT_LOOKUP":1,"UPDATE":1}}`},
@@ -175,6 +176,7 @@ func TestSystemCatalogsAreNeverWritten(t *testing.T) {
 
 // TestMixWithoutWeightsReadsTablesOfOthers, and writes to its own.
 func TestMixWithoutWeightsReadsTablesOfOthers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE theirs (id bigint PRIMARY KEY, note text)",
 		"INSERT INTO theirs SELECT g, 'x' FROM generate_series(1, 100) g")
@@ -219,6 +221,7 @@ func TestMixWithoutWeightsReadsTablesOfOthers(t *testing.T) {
 
 // TestRecreateIsAtomic: the old table is there until the new one is whole, and what goes is named.
 func TestRecreateIsAtomic(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	recreate := func(table string, allow bool) (*prepare.Prepared, error) {
 		sc := b.asking("mix", table, "{}", &engine.Prepare{Rows: 500, IfExists: engine.IfExistsRecreate})
@@ -290,6 +293,7 @@ func TestRecreateIsAtomic(t *testing.T) {
 
 // TestBundledAdaptersDeclareWhatTheySend: the patterns come with the manifest, where a user approves them.
 func TestBundledAdaptersDeclareWhatTheySend(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	for _, name := range []string{"postgres", "snowflake_postgres", "snowflake_standard", "snowflake_hybrid",
 		"snowflake_interactive"} {
@@ -306,6 +310,7 @@ func TestBundledAdaptersDeclareWhatTheySend(t *testing.T) {
 // TestATableOfAnEarlierVersionIsAdopted: its maker left no mark, so it is asked for, and the statement
 // that is offered ends that. A table of another shape, and a view, are offered nothing.
 func TestATableOfAnEarlierVersionIsAdopted(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	prep := &engine.Prepare{Rows: 100, IfExists: engine.IfExistsUse}
 	const weights = `{"weights":{"POINT_LOOKUP":1,"UPDATE":1}}`
@@ -357,6 +362,7 @@ func TestATableOfAnEarlierVersionIsAdopted(t *testing.T) {
 // TestWhatAWriteReachesIsSaid: partitions and heirs with their own triggers and foreign keys, foreign
 // tables, and views whose triggers write.
 func TestWhatAWriteReachesIsSaid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE parts (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id)",
 		"CREATE TABLE p1 PARTITION OF parts FOR VALUES FROM (0) TO (500)",

@@ -271,79 +271,95 @@ func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 	}
 	var list []plugin.LogicalTable
 	seen := map[string]bool{}
-	for _, t := range in {
-		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty,
-			SizedBy: Clean([]byte(t.SizedBy), 80),
-			Varies:  t.Varies, ComputedKeys: t.Computed, OwnKeys: t.OwnKeys, Options: t.Options}
-		if t.Name == "" || seen[t.Name] {
-			return nil, fmt.Errorf("its table %q has no name or the name of another", Clean([]byte(t.Name), 80))
+	for i := range in {
+		if name := in[i].Name; name == "" || seen[name] {
+			return nil, fmt.Errorf("its table %q has no name or the name of another", Clean([]byte(name), 80))
 		}
-		seen[t.Name] = true
-		if err := checkName("the name of its table", t.Name); err != nil {
+		seen[in[i].Name] = true
+		out, err := checkTable(&in[i])
+		if err != nil {
 			return nil, err
-		}
-		if len(t.Types) > 0 && len(t.Types) != len(t.Columns) {
-			return nil, fmt.Errorf("its table %q has %d columns and %d types", t.Name, len(t.Columns), len(t.Types))
-		}
-		columns := map[string]bool{}
-		for i, c := range t.Columns {
-			if c.Type == "" && len(t.Types) > 0 {
-				c.Type = t.Types[i]
-			}
-			if err := checkName(fmt.Sprintf("column %d of its table %q,", i+1, t.Name), c.Name); err != nil {
-				return nil, err
-			}
-			if err := checkTexts(fmt.Sprintf("the type of column %q of its table %q", c.Name, t.Name), c.DBType,
-				maxFill); err != nil {
-				return nil, err
-			}
-			vt := strings.ToLower(c.Type)
-			if _, ok := abi.ParseType(vt); !ok {
-				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", Clean([]byte(c.Name), 80), t.Name,
-					Clean([]byte(c.Type), 80))
-			}
-			if c.Name == "" || columns[c.Name] {
-				return nil, fmt.Errorf("a column of its table %q has no name or the name of another", t.Name)
-			}
-			if err := checkFill(c.Fill); err != nil {
-				return nil, fmt.Errorf("column %q of its table %q %w", c.Name, t.Name, err)
-			}
-			columns[c.Name] = true
-			out.Columns = append(out.Columns,
-				plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType,
-					Fill: c.Fill})
-		}
-		if len(out.Columns) > abi.MaxArgs {
-			return nil, fmt.Errorf("its table %q has %d columns, the limit is %d", t.Name, len(out.Columns), abi.MaxArgs)
-		}
-		for _, k := range t.Key {
-			if !columns[k] && len(columns) > 0 {
-				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name,
-					Clean([]byte(k), 80))
-			}
-		}
-		if t.Rows < 0 || t.Rows > maxRows || t.Empty && t.Rows > 0 {
-			return nil, fmt.Errorf("its table %q begins with %d rows; 1 to %d are possible, or \"empty\"", t.Name, t.Rows,
-				int64(maxRows))
-		}
-		if err := checkTexts(fmt.Sprintf("an option of its table %q", t.Name), t.Options, maxFill); err != nil {
-			return nil, err
-		}
-		for _, x := range t.Indexes {
-			if len(x.Columns) == 0 {
-				return nil, fmt.Errorf("an index of its table %q has no columns", t.Name)
-			}
-			for _, c := range append(slices.Clone(x.Columns), x.Include...) {
-				if !columns[c] {
-					return nil, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name,
-						Clean([]byte(c), 80))
-				}
-			}
-			out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique, Include: x.Include})
 		}
 		list = append(list, out)
 	}
 	return list, nil
+}
+
+func checkTable(t *looseTable) (plugin.LogicalTable, error) {
+	out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty,
+		SizedBy: Clean([]byte(t.SizedBy), 80), Varies: t.Varies, ComputedKeys: t.Computed, OwnKeys: t.OwnKeys,
+		Options: t.Options}
+	if err := checkName("the name of its table", t.Name); err != nil {
+		return out, err
+	}
+	if len(t.Types) > 0 && len(t.Types) != len(t.Columns) {
+		return out, fmt.Errorf("its table %q has %d columns and %d types", t.Name, len(t.Columns), len(t.Types))
+	}
+	columns := map[string]bool{}
+	for i, c := range t.Columns {
+		if c.Type == "" && len(t.Types) > 0 {
+			c.Type = t.Types[i]
+		}
+		column, err := checkColumn(t.Name, i, &c, columns)
+		if err != nil {
+			return out, err
+		}
+		out.Columns = append(out.Columns, column)
+	}
+	if len(out.Columns) > abi.MaxArgs {
+		return out, fmt.Errorf("its table %q has %d columns, the limit is %d", t.Name, len(out.Columns), abi.MaxArgs)
+	}
+	for _, k := range t.Key {
+		if !columns[k] && len(columns) > 0 {
+			return out, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name,
+				Clean([]byte(k), 80))
+		}
+	}
+	if t.Rows < 0 || t.Rows > maxRows || t.Empty && t.Rows > 0 {
+		return out, fmt.Errorf("its table %q begins with %d rows; 1 to %d are possible, or \"empty\"", t.Name, t.Rows,
+			int64(maxRows))
+	}
+	if err := checkTexts(fmt.Sprintf("an option of its table %q", t.Name), t.Options, maxFill); err != nil {
+		return out, err
+	}
+	for _, x := range t.Indexes {
+		if len(x.Columns) == 0 {
+			return out, fmt.Errorf("an index of its table %q has no columns", t.Name)
+		}
+		for _, c := range append(slices.Clone(x.Columns), x.Include...) {
+			if !columns[c] {
+				return out, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name,
+					Clean([]byte(c), 80))
+			}
+		}
+		out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique, Include: x.Include})
+	}
+	return out, nil
+}
+
+// checkColumn reads the i-th column of a table; columns are the names before it.
+func checkColumn(table string, i int, c *looseColumn, columns map[string]bool) (out plugin.LogicalColumn, err error) {
+	if err := checkName(fmt.Sprintf("column %d of its table %q,", i+1, table), c.Name); err != nil {
+		return out, err
+	}
+	if err := checkTexts(fmt.Sprintf("the type of column %q of its table %q", c.Name, table), c.DBType,
+		maxFill); err != nil {
+		return out, err
+	}
+	vt := strings.ToLower(c.Type)
+	if _, ok := abi.ParseType(vt); !ok {
+		return out, fmt.Errorf("column %q of its table %q has the unknown type %q", Clean([]byte(c.Name), 80), table,
+			Clean([]byte(c.Type), 80))
+	}
+	if c.Name == "" || columns[c.Name] {
+		return out, fmt.Errorf("a column of its table %q has no name or the name of another", table)
+	}
+	if err := checkFill(c.Fill); err != nil {
+		return out, fmt.Errorf("column %q of its table %q %w", c.Name, table, err)
+	}
+	columns[c.Name] = true
+	return plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType,
+		Fill: c.Fill}, nil
 }
 
 // fills are the ways to make a sample value; see sdk.Fill.

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,12 +53,8 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 	}
 	var list []plugin.Statement
 	seen := map[string]bool{}
-	for i, s := range in {
-		out := plugin.Statement{ID: Clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
-			Kind:        engine.KindGenericSQL,
-			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), Note: Clean([]byte(s.Note), 500),
-			Hint: Clean([]byte(s.Hint), 500), NoRowsHint: Clean([]byte(s.NoRowsHint), 500),
-			BindOrder: s.BindOrder}
+	for i := range in {
+		out := plugin.Statement{ID: Clean([]byte(in[i].ID), 200)}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}
@@ -65,66 +62,78 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 			return nil, fmt.Errorf("it declares the statement %q twice", out.ID)
 		}
 		seen[out.ID] = true
-		if s.Kind != "" {
-			kind, err := engine.ParseKind(strings.ToUpper(Clean([]byte(s.Kind), 50)))
-			if err != nil {
-				return nil, fmt.Errorf("its statement %q: %w", out.ID, err)
-			}
-			out.Kind = kind
-		}
-		out.Writes = out.Kind.Write()
-		if s.Writes != nil {
-			out.Writes = out.Writes || *s.Writes
-		}
-		if s.Limit < 0 || len(s.Binds) > abi.MaxArgs {
-			return nil, fmt.Errorf("its statement %q has a negative limit or over %d binds", out.ID, abi.MaxArgs)
-		}
-		if err := checkName(fmt.Sprintf("the table of its statement %q,", out.ID), s.Table); err != nil {
+		if err := checkStatement(&in[i], &out, tables); err != nil {
 			return nil, err
-		}
-		if err := checkTexts(fmt.Sprintf("the SQL of its statement %q", out.ID), s.SQL, maxSQL); err != nil {
-			return nil, err
-		}
-		for dialect, order := range s.BindOrder {
-			if len(dialect) > maxName || !plain(dialect) || slices.ContainsFunc(order, func(n int) bool {
-				return n < 0 || n >= len(s.Binds)
-			}) {
-				return nil, fmt.Errorf("its statement %q orders binds that it does not have", out.ID)
-			}
-		}
-		table := tableOf(tables, s.Table)
-		for n, b := range s.Binds {
-			bind := resolveBind(b, table, n)
-			for _, name := range []string{bind.Name, bind.Column} {
-				if err := checkName(fmt.Sprintf("bind %d of its statement %q,", n+1, out.ID), name); err != nil {
-					return nil, err
-				}
-			}
-			if _, ok := abi.ParseType(string(bind.Type)); !ok {
-				return nil,
-					fmt.Errorf("bind %q of its statement %q has the unknown type %q, which is no column of its table either",
-						Clean([]byte(bind.Name), 80), out.ID, Clean([]byte(bind.Type), 80))
-			}
-			out.Binds = append(out.Binds, bind)
-		}
-		if len(s.Columns) > maxColumns {
-			return nil, fmt.Errorf("its statement %q has %d columns, the limit is %d", out.ID, len(s.Columns), maxColumns)
-		}
-		for n, c := range s.Columns {
-			if c.bare == "" {
-				c.bare = c.Name
-			}
-			if err := checkName(fmt.Sprintf("column %d of its statement %q,", n+1, out.ID), c.bare); err != nil {
-				return nil, err
-			}
-			out.Columns = append(out.Columns, c.bare)
-		}
-		if len(out.SQL) == 0 && table != nil {
-			placeBinds(&out, table)
 		}
 		list = append(list, out)
 	}
 	return list, nil
+}
+
+// checkStatement reads a statement into out, which has its id.
+func checkStatement(s *looseStatement, out *plugin.Statement, tables []plugin.LogicalTable) error {
+	*out = plugin.Statement{ID: out.ID, Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL,
+		Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), Note: Clean([]byte(s.Note), 500),
+		Hint: Clean([]byte(s.Hint), 500), NoRowsHint: Clean([]byte(s.NoRowsHint), 500), BindOrder: s.BindOrder}
+	if s.Kind != "" {
+		kind, err := engine.ParseKind(strings.ToUpper(Clean([]byte(s.Kind), 50)))
+		if err != nil {
+			return fmt.Errorf("its statement %q: %w", out.ID, err)
+		}
+		out.Kind = kind
+	}
+	out.Writes = out.Kind.Write() || s.Writes != nil && *s.Writes
+	if s.Limit < 0 || len(s.Binds) > abi.MaxArgs {
+		return fmt.Errorf("its statement %q has a negative limit or over %d binds", out.ID, abi.MaxArgs)
+	}
+	if err := checkName(fmt.Sprintf("the table of its statement %q,", out.ID), s.Table); err != nil {
+		return err
+	}
+	if err := checkTexts(fmt.Sprintf("the SQL of its statement %q", out.ID), s.SQL, maxSQL); err != nil {
+		return err
+	}
+	for dialect, order := range s.BindOrder {
+		if len(dialect) > maxName || !plain(dialect) || slices.ContainsFunc(order, func(n int) bool {
+			return n < 0 || n >= len(s.Binds)
+		}) {
+			return fmt.Errorf("its statement %q orders binds that it does not have", out.ID)
+		}
+	}
+	table := tableOf(tables, s.Table)
+	if err := checkBinds(s, out, table); err != nil {
+		return err
+	}
+	if len(s.Columns) > maxColumns {
+		return fmt.Errorf("its statement %q has %d columns, the limit is %d", out.ID, len(s.Columns), maxColumns)
+	}
+	for n, c := range s.Columns {
+		name := cmp.Or(c.bare, c.Name)
+		if err := checkName(fmt.Sprintf("column %d of its statement %q,", n+1, out.ID), name); err != nil {
+			return err
+		}
+		out.Columns = append(out.Columns, name)
+	}
+	if len(out.SQL) == 0 && table != nil {
+		placeBinds(out, table)
+	}
+	return nil
+}
+
+func checkBinds(s *looseStatement, out *plugin.Statement, table *plugin.LogicalTable) error {
+	for n, b := range s.Binds {
+		bind := resolveBind(b, table, n)
+		for _, name := range []string{bind.Name, bind.Column} {
+			if err := checkName(fmt.Sprintf("bind %d of its statement %q,", n+1, out.ID), name); err != nil {
+				return err
+			}
+		}
+		if _, ok := abi.ParseType(string(bind.Type)); !ok {
+			return fmt.Errorf("bind %q of its statement %q has the unknown type %q, which is no column of its table either",
+				Clean([]byte(bind.Name), 80), out.ID, Clean([]byte(bind.Type), 80))
+		}
+		out.Binds = append(out.Binds, bind)
+	}
+	return nil
 }
 
 // tableOf finds a statement's table; a workload with one table need not name it.

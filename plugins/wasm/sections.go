@@ -36,34 +36,18 @@ func (r *reader) valueType() string {
 func (p *parser) section(id byte, r *reader) {
 	switch id {
 	case 1:
-		for n := r.count("types", 3, p.limits.Types); n > 0 && r.err == nil; n-- {
-			p.functionType(r)
-		}
+		r.each("types", 3, p.limits.Types, p.functionType)
 	case 2:
-		for n := r.count("imports", 4, p.limits.Imports); n > 0 && r.err == nil; n-- {
-			p.imported(r)
-		}
+		r.each("imports", 4, p.limits.Imports, p.imported)
 	case 3:
-		for n := r.count("functions", 1, p.limits.Functions); n > 0 && r.err == nil; n-- {
-			t := r.u32()
-			if r.err == nil && int64(t) >= int64(len(p.types)) {
-				r.fail("a function of it has type %d, but there are %d", t, len(p.types))
-			}
-			p.funcs = append(p.funcs, t)
-		}
+		r.each("functions", 1, p.limits.Functions, p.declared)
 	case 4:
-		for n := r.count("tables", 3, 1); n > 0 && r.err == nil; n-- {
-			if t := r.byte(); t != 0x70 && r.err == nil {
-				r.fail("it uses reference types, which plugins may not: a table of it holds other things than functions")
-			}
-			r.limits("table", "entries", p.limits.TableEntries)
-			p.table = true
-		}
+		r.each("tables", 3, 1, p.declaredTable)
 	case 5:
-		for n := r.count("memories", 2, 1); n > 0 && r.err == nil; n-- {
+		r.each("memories", 2, 1, func(r *reader) {
 			p.minPages, p.maxPages = r.limits("memory", "pages of 64 KB", p.limits.MemoryPages)
 			p.memory = true
-		}
+		})
 	case 6:
 		n := r.count("globals", 4, p.limits.Globals)
 		for p.globals < n && r.err == nil {
@@ -77,30 +61,53 @@ func (p *parser) section(id byte, r *reader) {
 	case 7:
 		p.exports(r)
 	case 8:
-		p.start = r.u32()
-		p.HasStart = true
-		if r.err == nil && int64(p.start) >= int64(len(p.funcs)) {
-			r.fail("its start function is number %d, but there are %d", p.start, len(p.funcs))
-		}
-		if r.err == nil && p.types[p.funcs[p.start]].text != "() → ()" {
-			r.fail("its start function is %s; it must be () → ()", p.types[p.funcs[p.start]].text)
-		}
+		p.startFunction(r)
 	case 9:
-		p.elements = r.count("element segments", 3, p.limits.Segments)
-		for n := p.elements; n > 0 && r.err == nil; n-- {
-			p.elementSegment(r)
-		}
+		p.elements = r.each("element segments", 3, p.limits.Segments, p.elementSegment)
 	case 10:
 		p.code(r)
 	case 11:
-		p.data = r.count("data segments", 2, p.limits.Segments)
-		for n := p.data; n > 0 && r.err == nil; n-- {
-			p.dataSegment(r)
-		}
+		p.data = r.each("data segments", 2, p.limits.Segments, p.dataSegment)
 	case 12:
 		p.dataCount, p.hasDataCount = r.u32(), true
 	case 13:
 		r.fail("it uses exceptions, which plugins may not")
+	}
+}
+
+// each reads so many things as the section says it has, and returns how many.
+func (r *reader) each(what string, size, limit int, read func(*reader)) int {
+	n := r.count(what, size, limit)
+	for left := n; left > 0 && r.err == nil; left-- {
+		read(r)
+	}
+	return n
+}
+
+// declared reads the type of a function.
+func (p *parser) declared(r *reader) {
+	t := r.u32()
+	if r.err == nil && int64(t) >= int64(len(p.types)) {
+		r.fail("a function of it has type %d, but there are %d", t, len(p.types))
+	}
+	p.funcs = append(p.funcs, t)
+}
+
+func (p *parser) declaredTable(r *reader) {
+	if t := r.byte(); t != 0x70 && r.err == nil {
+		r.fail("it uses reference types, which plugins may not: a table of it holds other things than functions")
+	}
+	r.limits("table", "entries", p.limits.TableEntries)
+	p.table = true
+}
+
+func (p *parser) startFunction(r *reader) {
+	p.start, p.HasStart = r.u32(), true
+	if r.err == nil && int64(p.start) >= int64(len(p.funcs)) {
+		r.fail("its start function is number %d, but there are %d", p.start, len(p.funcs))
+	}
+	if r.err == nil && p.types[p.funcs[p.start]].text != "() → ()" {
+		r.fail("its start function is %s; it must be () → ()", p.types[p.funcs[p.start]].text)
 	}
 }
 

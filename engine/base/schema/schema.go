@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -86,27 +87,25 @@ func (s *Schema) Check(doc any, prefix string) []engine.FieldError {
 	return unique(found)
 }
 
+// telling are the causes of an error that say something: all, and of alternatives the one that came furthest.
+func telling(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	switch e.ErrorKind.(type) {
+	case *kind.OneOf, *kind.AnyOf:
+		return []*jsonschema.ValidationError{slices.MaxFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
+			return depth(a) - depth(b)
+		})}
+	}
+	return e.Causes
+}
+
 func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]engine.FieldError) {
 	if len(*found) > MaxErrors {
 		return
 	}
 	if len(e.Causes) > 0 {
-		if _, either := e.ErrorKind.(*kind.OneOf); !either {
-			if _, any := e.ErrorKind.(*kind.AnyOf); !any {
-				for _, c := range e.Causes {
-					s.collect(c, prefix, found)
-				}
-				return
-			}
+		for _, c := range telling(e) {
+			s.collect(c, prefix, found)
 		}
-		// Of alternatives, the one that came furthest says most.
-		deepest := e.Causes[0]
-		for _, c := range e.Causes[1:] {
-			if depth(c) > depth(deepest) {
-				deepest = c
-			}
-		}
-		s.collect(deepest, prefix, found)
 		return
 	}
 	at := Join(prefix, e.InstanceLocation...)

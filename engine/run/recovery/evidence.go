@@ -32,43 +32,10 @@ func (s *Service) loadResult(ctx context.Context, e *orphanedRun) error {
 	}
 	for _, r := range rows {
 		if r.ResultID == e.Run.RunID {
-			e.Plan, e.result = r.Plan, r
-			if r.FindMax != nil {
-				e.Search = r.FindMax
-			}
-			if r.Environment != nil {
-				e.Environment = *r.Environment
-			}
-			if r.Figures != nil {
-				e.MeasureAt = r.Figures.MeasuredFrom.Time
-			}
-			if r.Validity != nil {
-				for _, n := range r.Validity.ReadNotes() {
-					if n.Live {
-						e.Validity.AddNote(n)
-					}
-				}
-				for _, c := range r.Validity.Causes {
-					if isRecomputed(c) {
-						continue
-					}
-					e.Validity.Add(c.Cause, c.ReadAbout(), c.From.Time, c.To.Time)
-				}
-			}
-			continue
+			e.takeResult(r)
+		} else {
+			e.Workers = append(e.Workers, storedWorker(r))
 		}
-		c := finalize.Worker{ID: r.WorkerID, ResultID: r.ResultID}
-		if r.WorkerGroupID != nil {
-			c.Group = *r.WorkerGroupID
-		}
-		if r.Figures != nil {
-			c.LoadStart = r.Figures.LoadStart
-			c.Totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
-			if held := r.Figures.Connections; held != nil {
-				c.Totals.Connections = *held
-			}
-		}
-		e.Workers = append(e.Workers, c)
 	}
 	for i := range e.Workers {
 		c := &e.Workers[i]
@@ -82,6 +49,49 @@ func (s *Service) loadResult(ctx context.Context, e *orphanedRun) error {
 		}
 	}
 	return nil
+}
+
+// takeResult takes the run's own row of the results: its notes of the load, and the causes that are not found again.
+func (e *orphanedRun) takeResult(r engine.RunResult) {
+	e.Plan, e.result = r.Plan, r
+	if r.FindMax != nil {
+		e.Search = r.FindMax
+	}
+	if r.Environment != nil {
+		e.Environment = *r.Environment
+	}
+	if r.Figures != nil {
+		e.MeasureAt = r.Figures.MeasuredFrom.Time
+	}
+	if r.Validity == nil {
+		return
+	}
+	for _, n := range r.Validity.ReadNotes() {
+		if n.Live {
+			e.Validity.AddNote(n)
+		}
+	}
+	for _, c := range r.Validity.Causes {
+		if !isRecomputed(c) {
+			e.Validity.Add(c.Cause, c.ReadAbout(), c.From.Time, c.To.Time)
+		}
+	}
+}
+
+// storedWorker is a run worker as its row of the results has it.
+func storedWorker(r engine.RunResult) finalize.Worker {
+	c := finalize.Worker{ID: r.WorkerID, ResultID: r.ResultID}
+	if r.WorkerGroupID != nil {
+		c.Group = *r.WorkerGroupID
+	}
+	if r.Figures != nil {
+		c.LoadStart = r.Figures.LoadStart
+		c.Totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
+		if held := r.Figures.Connections; held != nil {
+			c.Totals.Connections = *held
+		}
+	}
+	return c
 }
 
 // isRecomputed reports whether processing finds a stored cause again, if it still holds.

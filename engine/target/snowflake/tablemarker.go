@@ -314,67 +314,70 @@ type written struct {
 	operation string
 }
 
-// targets are the tables behind the words that write.
-func targets(tokens []sqltext.Token) []written {
-	word := func(i int) string {
-		if i >= 0 && i < len(tokens) {
-			return tokens[i].Upper()
-		}
-		return ""
+// writeWords finds the words of a statement that write.
+type writeWords struct {
+	tokens []sqltext.Token
+	// several: INSERT ALL … INTO a … INTO b
+	several bool
+}
+
+func (w *writeWords) word(i int) string {
+	if i >= 0 && i < len(w.tokens) {
+		return w.tokens[i].Upper()
 	}
-	var list []written
-	several := false // INSERT ALL … INTO a … INTO b
+	return ""
+}
+
+func (w *writeWords) is(i int, symbol string) bool {
+	return i < len(w.tokens) && w.tokens[i].Is(symbol)
+}
+
+// at returns where the name of the table begins that the word at i writes to, and how; ok is false for other words.
+func (w *writeWords) at(i int) (at int, operation string, ok bool) {
+	at, operation = i+1, w.word(i)
+	switch operation {
+	case "INSERT":
+		if w.word(at) == "OVERWRITE" {
+			at++
+		}
+		w.several = w.several || w.word(at) == "ALL" || w.word(at) == "FIRST"
+		return at + 1, operation, w.word(at) == "INTO" && !w.several
+	case "INTO":
+		return at, "INSERT", w.several
+	case "MERGE", "COPY":
+		return at + 1, operation, w.word(at) == "INTO" && !w.is(at+1, "@") // a stage
+	case "DELETE":
+		return at + 1, operation, w.word(at) == "FROM"
+	case "TRUNCATE":
+		if w.is(at, "(") {
+			return at, operation, false // the function of that name
+		}
+		if w.word(at) == "TABLE" {
+			at++
+		}
+		if w.word(at) == "IF" && w.word(at+1) == "EXISTS" {
+			at += 2
+		}
+		return at, operation, true
+	case "UPDATE":
+		return at, operation, w.word(i-1) != "FOR" && at < len(w.tokens)
+	}
+	return at, operation, false
+}
+
+// targets are the tables behind the words that write.
+func targets(tokens []sqltext.Token) (list []written) {
+	w := writeWords{tokens: tokens}
 	for i := range tokens {
-		at, operation := i+1, word(i)
-		if word(i-1) == "THEN" && operation != "INTO" {
+		if w.word(i-1) == "THEN" && w.word(i) != "INTO" {
 			continue // a branch of MERGE
 		}
-		switch operation {
-		case "INSERT":
-			if word(at) == "OVERWRITE" {
-				at++
-			}
-			if word(at) == "ALL" || word(at) == "FIRST" {
-				several = true
-			}
-			if word(at) != "INTO" || several {
-				continue
-			}
-			at++
-		case "INTO":
-			if !several {
-				continue
-			}
-			operation = "INSERT"
-		case "MERGE", "COPY":
-			if word(at) != "INTO" || at+1 < len(tokens) && tokens[at+1].Is("@") { // a stage
-				continue
-			}
-			at++
-		case "DELETE":
-			if word(at) != "FROM" {
-				continue
-			}
-			at++
-		case "TRUNCATE":
-			if at < len(tokens) && tokens[at].Is("(") {
-				continue // the function of that name
-			}
-			if word(at) == "TABLE" {
-				at++
-			}
-			if word(at) == "IF" && word(at+1) == "EXISTS" {
-				at += 2
-			}
-		case "UPDATE":
-			if word(i-1) == "FOR" || at >= len(tokens) {
-				continue
-			}
-		default:
+		at, operation, ok := w.at(i)
+		if !ok {
 			continue
 		}
 		name, end := nameAt(tokens, at)
-		if len(name) == 1 && end < len(tokens) && tokens[end].Is("(") && (word(at) == "IDENTIFIER" || word(at) == "TABLE") {
+		if len(name) == 1 && w.is(end, "(") && (w.word(at) == "IDENTIFIER" || w.word(at) == "TABLE") {
 			name = nil
 		}
 		list = append(list, written{name, operation})

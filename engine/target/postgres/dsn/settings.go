@@ -119,50 +119,55 @@ func readPairs(dsn string) (list []setting, err error) {
 		skip()
 		spaced := at > begins
 		p := setting{key: canonicalKey(key), from: at}
-		quoted := at < len(dsn) && dsn[at] == '\''
-		if quoted {
-			at++
+		if p.value, at, err = readValue(dsn, at, spaced); err != nil {
+			return nil, err
 		}
-		var value strings.Builder
-		closed := !quoted
-		for at < len(dsn) {
-			c := dsn[at]
-			if quoted && c == '\'' {
-				at++
-				closed = true
-				break
-			}
-			if !quoted && strings.IndexByte(spaces, c) >= 0 {
-				break
-			}
-			if !quoted && spaced && c == '=' && isParameter(value.String()) {
-				return nil, &ambiguousError{"a parameter seems to have no value: the next one would be it", pairsHint}
-			}
-			if !quoted && c == '\'' {
-				return nil, &ambiguousError{"there is a quote within a value that has none around it", pairsHint}
-			}
-			at++
-			if c == '\\' {
-				if at == len(dsn) {
-					break // it escapes the end, and stands for nothing
-				}
-				c = dsn[at]
-				at++
-			}
-			value.WriteByte(c)
-		}
-		if !closed {
-			return nil, &ambiguousError{"a quote is never closed", pairsHint}
-		}
-		if quoted && at < len(dsn) && strings.IndexByte(spaces, dsn[at]) < 0 {
-			return nil, &ambiguousError{"something follows a quote that closes, without a space between", pairsHint}
-		}
-		p.value, p.to = value.String(), at
+		p.to = at
 		if p.key != "user" || p.value != "" {
 			list = append(list, p)
 		}
 	}
 	return list, nil
+}
+
+// readValue reads a value that begins at a place, with quotes around it or without, and returns the place behind it.
+// spaced: there is a space between it and its equals sign.
+func readValue(dsn string, at int, spaced bool) (text string, end int, err error) {
+	var value strings.Builder
+	if at < len(dsn) && dsn[at] == '\'' {
+		for at++; at < len(dsn) && dsn[at] != '\''; {
+			at = readCharacter(dsn, at, &value)
+		}
+		if at >= len(dsn) {
+			return "", at, &ambiguousError{"a quote is never closed", pairsHint}
+		}
+		if at++; at < len(dsn) && strings.IndexByte(spaces, dsn[at]) < 0 {
+			return "", at, &ambiguousError{"something follows a quote that closes, without a space between", pairsHint}
+		}
+		return value.String(), at, nil
+	}
+	for at < len(dsn) && strings.IndexByte(spaces, dsn[at]) < 0 {
+		switch {
+		case spaced && dsn[at] == '=' && isParameter(value.String()):
+			return "", at, &ambiguousError{"a parameter seems to have no value: the next one would be it", pairsHint}
+		case dsn[at] == '\'':
+			return "", at, &ambiguousError{"there is a quote within a value that has none around it", pairsHint}
+		}
+		at = readCharacter(dsn, at, &value)
+	}
+	return value.String(), at, nil
+}
+
+// readCharacter adds a byte of a value, or the one that a backslash escapes, and returns the place behind it. A
+// backslash at the end stands for nothing.
+func readCharacter(dsn string, at int, value *strings.Builder) int {
+	if dsn[at] == '\\' {
+		if at++; at == len(dsn) {
+			return at
+		}
+	}
+	value.WriteByte(dsn[at])
+	return at + 1
 }
 
 // isParameter reports a name that parameters have: what follows an equals sign and a space is rather the next one than
