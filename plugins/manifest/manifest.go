@@ -322,19 +322,23 @@ func checkTable(t *looseTable) (plugin.LogicalTable, error) {
 	if err := checkTexts(fmt.Sprintf("an option of its table %q", t.Name), t.Options, maxFill); err != nil {
 		return out, err
 	}
+	return out, checkIndexes(t, &out, columns)
+}
+
+func checkIndexes(t *looseTable, out *plugin.LogicalTable, columns map[string]bool) error {
 	for _, x := range t.Indexes {
 		if len(x.Columns) == 0 {
-			return out, fmt.Errorf("an index of its table %q has no columns", t.Name)
+			return fmt.Errorf("an index of its table %q has no columns", t.Name)
 		}
 		for _, c := range append(slices.Clone(x.Columns), x.Include...) {
 			if !columns[c] {
-				return out, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name,
+				return fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name,
 					Clean([]byte(c), 80))
 			}
 		}
 		out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique, Include: x.Include})
 	}
-	return out, nil
+	return nil
 }
 
 // checkColumn reads the i-th column of a table; columns are the names before it.

@@ -98,6 +98,23 @@ func telling(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return e.Causes
 }
 
+// valuesHint names the values that a field can have.
+func valuesHint(k *kind.Enum) string {
+	var names []string
+	for _, w := range k.Want {
+		if w != nil {
+			names = append(names, fmt.Sprint(w))
+		}
+	}
+	hint := "one of " + strings.Join(names, ", ")
+	if got, ok := k.Got.(string); ok {
+		if near := Nearest(got, names); near != "" {
+			hint = fmt.Sprintf("did you mean %q? It is %s", near, hint)
+		}
+	}
+	return hint
+}
+
 func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]engine.FieldError) {
 	if len(*found) > MaxErrors {
 		return
@@ -134,20 +151,7 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 	case *kind.Type:
 		add(at, fmt.Sprintf("must be %s, not %s", article(k.Want), article([]string{k.Got})), s.describe(e.InstanceLocation))
 	case *kind.Enum:
-		var names []string
-		for _, w := range k.Want {
-			if w == nil {
-				continue
-			}
-			names = append(names, fmt.Sprint(w))
-		}
-		hint := "one of " + strings.Join(names, ", ")
-		if got, ok := k.Got.(string); ok {
-			if near := Nearest(got, names); near != "" {
-				hint = fmt.Sprintf("did you mean %q? It is %s", near, hint)
-			}
-		}
-		add(at, describeValue(k.Got)+" is not a value it can have", hint)
+		add(at, describeValue(k.Got)+" is not a value it can have", valuesHint(k))
 	case *kind.Minimum:
 		add(at, fmt.Sprintf("must be at least %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.Maximum:
