@@ -166,11 +166,19 @@ func (s *server) silence() {
 // connect serves a node whose run workers get fake. open replaces opening it.
 func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server {
 	t.Helper()
-	return connectAhead(t, spool, fake, open, 0)
+	return connectWith(t, spool, fake, open, 0, func(*Options) {})
 }
 
 // connectAhead is connect to a server whose clock is ahead of the node's from the first word on.
 func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration) *server {
+	t.Helper()
+	return connectWith(t, spool, fake, open, ahead, func(*Options) {})
+}
+
+// connectWith is connectAhead to a node whose options are changed before it is made.
+func connectWith(
+	t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration, change func(*Options),
+) *server {
 	t.Helper()
 	if open == nil {
 		open = func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
@@ -181,17 +189,17 @@ func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahe
 	s := &server{t: t, load: fake, ahead: ahead, served: make(chan error, 1)}
 	var end protocol.NodeEnd
 	s.link, end = protocol.Pipe(nil)
-	s.node = NewNode(
-		Options{
-			NodeID:   "n",
-			Plugins:  fakeHost{},
-			Sample:   sampleMachine(),
-			Drivers:  map[string]target.Driver{"fake": fakeDriver{}},
-			SpoolDir: spool,
-			Log:      zerolog.Nop(),
-			OpenLoad: open,
-		},
-	)
+	opts := Options{
+		NodeID:   "n",
+		Plugins:  fakeHost{},
+		Sample:   sampleMachine(),
+		Drivers:  map[string]target.Driver{"fake": fakeDriver{}},
+		SpoolDir: spool,
+		Log:      zerolog.Nop(),
+		OpenLoad: open,
+	}
+	change(&opts)
+	s.node = NewNode(opts)
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
 	go func() { s.served <- s.node.Serve(ctx, end) }()

@@ -15,9 +15,10 @@ func TestANodeWithoutDiskTakesNoRunWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var free atomic.Int64
 		free.Store(900 << 20)
-		s := connect(t, t.TempDir(), newFakeLoad(), nil)
-		s.node.opts.Reserve = 500 << 20
-		s.node.opts.Space = func(string) (int64, int64, bool) { return free.Load(), 10 << 30, true }
+		s := connectWith(t, t.TempDir(), newFakeLoad(), nil, 0, func(o *Options) {
+			o.Reserve = 500 << 20
+			o.Space = func(string) (int64, int64, bool) { return free.Load(), 10 << 30, true }
+		})
 		last := func() protocol.Status {
 			time.Sleep(1100 * time.Millisecond)
 			synctest.Wait()

@@ -191,6 +191,8 @@ type reader struct {
 	record.Columns
 	window *window
 	ends   *endTimes
+	// late: what is added was begun after the measurement, and nothing of it is carried over into it.
+	late bool
 }
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
@@ -256,7 +258,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 		switch {
 		case !warmup[i]:
 			byStatement.of(statement[i], kind[i], inside).add(ms, rows[i], success[i], retries[i], rated)
-		case r.window.carries(ended) && rated:
+		case !r.late && r.window.carries(ended) && rated:
 			byStatement.of(statement[i], kind[i], inside).carried++
 			if !inside {
 				s.kinds[kinds[kind[i]]].carried++
