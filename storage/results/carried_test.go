@@ -16,7 +16,8 @@ import (
 )
 
 // TestARateCountsWhatEndedInTheWindow: whatever was due when, the rates of the run, its kinds, its statements and its
-// seconds are those of what ended in the measurement; the latencies are those of what was due in it.
+// seconds are those of what ended in the measurement; the latencies are those of what was due in it, and of what was
+// begun while the STOP was on its way.
 func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -31,20 +32,19 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		const seconds = 4
 		from, to := testBase+2e9, testBase+2e9+seconds*1e9
 		var recs []engine.Execution
-		var ended, carried, late int64
+		var ended, carried, late, after, lastDue int64
 		byKind, carriedOf := map[engine.Kind]int64{}, map[engine.Kind]int64{}
 		var perSecond [seconds]engine.MeasuredSecond
 		for i := range rapid.IntRange(1, 60).Draw(rt, "executions") {
-			due := testBase + rapid.Int64Range(0, 6000).Draw(rt, "due")*1e6
+			due := testBase + rapid.Int64Range(0, 7200).Draw(rt, "due")*1e6
 			r := engine.Execution{DueAt: due, StartedAt: due, Seq: uint32(i), Rows: 1, Warmup: due < from,
 				Success: rapid.IntRange(0, 2).Draw(rt, "fails") > 0,
 				Elapsed: rapid.Int64Range(1, 5000).Draw(rt, "ms") * 1e6,
 				Kind:    rapid.SampledFrom([]engine.Kind{engine.KindPointLookup, engine.KindUpdate}).Draw(rt, "kind")}
-			if due >= to {
-				continue
-			}
 			recs = append(recs, r)
 			switch end := due + r.Elapsed; {
+			case due > to:
+				after, lastDue = after+1, max(lastDue, due)
 			case end > to:
 				if !r.Warmup {
 					late++
@@ -66,8 +66,11 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 				}
 			}
 		}
-		if len(recs) == 0 {
-			return
+		overran := int64(0)
+		if lastDue > to+int64(overrun) {
+			overran = after
+		} else {
+			late += after
 		}
 		put(t, f, "worker-0", recs)
 		w := engine.Window{From: time.Unix(0, from), To: time.Unix(0, to)}
@@ -75,7 +78,8 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if fig.QPS != float64(ended)/seconds || fig.CarriedOver != carried || fig.FinishedLate != late {
+		if fig.QPS != float64(ended)/seconds || fig.CarriedOver != carried || fig.FinishedLate != late ||
+			fig.Overran != overran {
 			rt.Fatalf("%v/s, %d carried over, %d late: %d ended, %d and %d", fig.QPS, fig.CarriedOver, fig.FinishedLate, ended,
 				carried, late)
 		}
