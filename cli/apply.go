@@ -138,7 +138,7 @@ func atPiece(pieces []applyPiece, err error) error {
 			there.Fields = []engine.FieldError{e.Fields[0]}
 			// What is missing at the end is missed behind the divider, which nobody wrote.
 			there.Fields[0].Line = min(e.Fields[0].Line-first+1, lines)
-			message := *engine.AsError(withSourceLine(p.text, &there))
+			message := *engine.AsError(withSourceLine(&there))
 			message.Message = p.name + ": " + message.Message
 			return &message
 		}

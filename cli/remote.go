@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/run/query"
 )
 
@@ -70,17 +71,17 @@ const uploadTimeout = 3 * time.Minute
 
 type client struct {
 	base  string
-	token string
+	token secret.Secret
 	http  *http.Client
 }
 
-func newClient(server, token string) (*client, error) {
+func newClient(server string, token secret.Secret) (*client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, engine.InvalidField("--server", "is not the address of a server",
 			"for example http://127.0.0.1:8080")
 	}
-	if token == "" {
+	if token.IsZero() {
 		return nil, engine.InvalidField("--token", "is required with --server",
 			"make an API token on the page under Settings, and give it as LOADSTONE_TOKEN, --token-file or --token")
 	}
@@ -142,7 +143,7 @@ func (c *client) roundTrip(
 	if err != nil {
 		return nil, fmt.Errorf("making the request: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
 	if media != "" {
 		req.Header.Set("Content-Type", media)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
 )
 
@@ -18,8 +19,9 @@ type tokenFlags struct {
 	ServerCA  string `name:"server-ca" placeholder:"FILE" env:"LOADSTONE_SERVER_CA" help:"Authorities that the server's certificate may be of, in PEM; the certificate itself where it is self-signed (default: the system's)."`
 }
 
-func (f tokenFlags) token() (string, error) {
-	return terminal.SecretFlag("--token", f.Token, f.TokenFile)
+func (f tokenFlags) token() (secret.Secret, error) {
+	text, err := terminal.SecretFlag("--token", f.Token, f.TokenFile)
+	return secret.New(text), err
 }
 
 // connect returns a client for the server at address.
@@ -50,11 +52,11 @@ func setFileAssignments(list []string) ([]template.Assignment, error) {
 			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set-file %s names no file.", set),
 				Hint: "write --set-file path=FILE, for example --set-file target.connection.dsn=/run/secrets/dsn"}
 		}
-		secret, err := terminal.ReadSecret("The file of --set-file "+path, file)
+		text, err := terminal.ReadSecret("The file of --set-file "+path, file)
 		if err != nil {
 			return nil, err
 		}
-		quoted, err := json.Marshal(secret)
+		quoted, err := json.Marshal(text)
 		if err != nil {
 			return nil, fmt.Errorf("quoting the value of %s: %w", path, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // operatorFlags say whose server a command speaks to.
@@ -23,7 +24,7 @@ func (f operatorFlags) client() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(o.Address, o.Secret)
+	c, err := newClient(o.Address, secret.New(o.Secret))
 	if err == nil {
 		c.http.Transport = o.Transport()
 	}

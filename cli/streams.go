@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
-	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
@@ -87,7 +87,7 @@ func showsEntity(word string) bool {
 func executeStatements(ctx context.Context, do APICall, sql string, confirm []string) (a query.Answer, err error) {
 	var results statementResults
 	if err := do(ctx, http.MethodPost, statementsPath, statementsRequest(sql, confirm), &results); err != nil {
-		return a, withSourceLine(sql, err)
+		return a, withSourceLine(err)
 	}
 	for _, r := range results.Results {
 		if r.Done != "" {
@@ -108,27 +108,21 @@ func executeStatements(ctx context.Context, do APICall, sql string, confirm []st
 	return a, nil
 }
 
-// withSourceLine is an error with the line that it is about, and a caret under the place.
-func withSourceLine(sql string, err error) error {
+// withSourceLine is an error with the place that it is about, and the caret under it.
+func withSourceLine(err error) error {
 	e := engine.AsError(err)
 	if len(e.Fields) != 1 || e.Fields[0].Line == 0 {
 		return err
 	}
-	lines, f := strings.Split(sql, "\n"), e.Fields[0]
-	if f.Line > len(lines) {
-		return err
+	at, f := *e, e.Fields[0]
+	at.Message = fmt.Sprintf("%sline %d, column %d: %s", strings.TrimSuffix(e.Message, f.Message), f.Line, f.Column,
+		f.Message)
+	if f.Excerpt != "" {
+		at.Message += "\n  " + strings.ReplaceAll(f.Excerpt, "\n", "\n  ")
 	}
-	position := *e
-	kind, _, _ := strings.Cut(e.Message, ":")
-	at := 0
-	for i := range len(lines) {
-		if i < f.Line-1 {
-			at += len(lines[i]) + 1
-		}
+	if e.Hint != "" {
+		at.Message += "\n  hint: " + e.Hint
 	}
-	line := []rune(lines[f.Line-1])
-	at += len(string(line[:min(len(line), f.Column-1)]))
-	position.Message, position.Hint, position.Fields = streamsql.Errorf(streamsql.Kind(kind), sql, at, e.Hint, "%s",
-		f.Message).Error(), "", nil
-	return &position
+	at.Hint, at.Fields = "", nil
+	return &at
 }

@@ -50,7 +50,7 @@ func watchTable(ctx context.Context, do APICall, sql, format string, to io.Write
 	if err == nil {
 		return nil
 	}
-	return withSourceLine(sql, err)
+	return withSourceLine(err)
 }
 
 // formatCell is a value as a table has it, on one line.

@@ -238,7 +238,7 @@ func (c *WorkerCommand) security() (rpc.Security, error) {
 		}
 		s.TLS.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	if s.Token == "" && c.ClientCA == "" && !c.Insecure {
+	if s.Token.IsZero() && c.ClientCA == "" && !c.Insecure {
 		return s, &engine.Error{Code: engine.CodeInvalid, Message: "Anybody who reaches the node could use it.",
 			Hint: "Give it --token-file or --client-ca."}
 	}

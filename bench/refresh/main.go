@@ -237,7 +237,7 @@ func (b *bench) Artifacts(context.Context, string) ([]engine.Artifact, error) { 
 func (b *bench) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) { return nil, nil }
 
 // Reports implements ingest.Store.
-func (b *bench) Reports(context.Context, string, func(*rollup.Report)) error { return nil }
+func (b *bench) Reports(context.Context, string, func(*engine.WorkerSnapshot)) error { return nil }
 
 // QueueDeletion implements ingest.Store.
 func (b *bench) QueueDeletion(context.Context, store.PendingDeletion) error { return nil }

@@ -69,7 +69,7 @@ func (f NodeFlags) security() (s rpc.Security, own bool, err error) {
 			return s, false, engine.InvalidField("--nodes-name", "is compared with certificates, and there are none",
 				"give --nodes-ca too")
 		}
-		return s, s.Token == "" && !s.Plain, nil
+		return s, s.Token.IsZero() && !s.Plain, nil
 	}
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.NodesName}
 	if f.NodesCA != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/results/record"
@@ -124,21 +125,21 @@ func (s *Services) module(ctx context.Context, sha string) ([]byte, error) {
 }
 
 // ReadToken reads a token from a file; without one there is none.
-func ReadToken(path string) (string, error) {
+func ReadToken(path string) (none secret.Secret, err error) {
 	if path == "" {
-		return "", nil
+		return none, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", engine.InvalidField("token file", fmt.Sprintf("cannot be read: %v", err),
+		return none, engine.InvalidField("token file", fmt.Sprintf("cannot be read: %v", err),
 			"name a file with the token in it")
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < 16 {
-		return "", engine.InvalidField("token file", fmt.Sprintf("holds a token of %d characters", len(token)),
+		return none, engine.InvalidField("token file", fmt.Sprintf("holds a token of %d characters", len(token)),
 			"use 16 or more, such as: openssl rand -hex 32")
 	}
-	return token, nil
+	return secret.New(token), nil
 }
 
 // ReadPool reads certificates from a file that a flag names.

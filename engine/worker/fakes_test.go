@@ -166,19 +166,13 @@ func (s *server) silence() {
 // connect serves a node whose run workers get fake. open replaces opening it.
 func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server {
 	t.Helper()
-	return connectWith(t, spool, fake, open, 0, func(*Options) {})
+	return connectAhead(t, spool, fake, open, 0)
 }
 
-// connectAhead is connect to a server whose clock is ahead of the node's from the first word on.
-func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration) *server {
-	t.Helper()
-	return connectWith(t, spool, fake, open, ahead, func(*Options) {})
-}
-
-// connectWith is connectAhead to a node whose options are changed before it is made.
-func connectWith(
-	t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration, change func(*Options),
-) *server {
+// connectAhead is connect to a server whose clock is ahead of the node's from the first word on, and to a node with
+// further options.
+func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration,
+	more ...func(*Options)) *server {
 	t.Helper()
 	if open == nil {
 		open = func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
@@ -189,16 +183,11 @@ func connectWith(
 	s := &server{t: t, load: fake, ahead: ahead, served: make(chan error, 1)}
 	var end protocol.NodeEnd
 	s.link, end = protocol.Pipe(nil)
-	opts := Options{
-		NodeID:   "n",
-		Plugins:  fakeHost{},
-		Sample:   sampleMachine(),
-		Drivers:  map[string]target.Driver{"fake": fakeDriver{}},
-		SpoolDir: spool,
-		Log:      zerolog.Nop(),
-		OpenLoad: open,
+	opts := Options{NodeID: "n", Plugins: fakeHost{}, Sample: sampleMachine(), SpoolDir: spool, Log: zerolog.Nop(),
+		Drivers: map[string]target.Driver{"fake": fakeDriver{}}, OpenLoad: open}
+	for _, change := range more {
+		change(&opts)
 	}
-	change(&opts)
 	s.node = NewNode(opts)
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())

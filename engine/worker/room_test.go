@@ -15,7 +15,7 @@ func TestANodeWithoutDiskTakesNoRunWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var free atomic.Int64
 		free.Store(900 << 20)
-		s := connectWith(t, t.TempDir(), newFakeLoad(), nil, 0, func(o *Options) {
+		s := connectAhead(t, t.TempDir(), newFakeLoad(), nil, 0, func(o *Options) {
 			o.Reserve = 500 << 20
 			o.Space = func(string) (int64, int64, bool) { return free.Load(), 10 << 30, true }
 		})

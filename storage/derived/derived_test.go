@@ -100,10 +100,11 @@ func oneRun(id string, executions int) (rollup.Run, *histogram.Histogram) {
 	}
 	s.Add(b)
 	for i := range 3 {
-		s.Report(int32(i), &rollup.Report{Worker: "worker-0", Phase: engine.PhaseMeasurement, Load: rollup.Load{
-			Node: "node-a", Counts: rollup.Counts{Scheduled: 7, Dropped: 2}, Connections: executions, TargetConnections: 9,
-			Waiting: i - 1, TargetRate: float64(i - 1), CPU: 0.25, Memory: 0.5, MemoryBytes: 1 << 40, HostCPU: 0.75,
-			HostMemory: 0.125}}, nil)
+		rate := float64(i - 1)
+		s.Report(int32(i), &engine.WorkerSnapshot{WorkerID: "worker-0", Phase: engine.PhaseMeasurement,
+			NodeID: "node-a", Scheduled: 7, Dropped: 2, ActiveConnections: executions, TargetConnections: 9, Waiting: i - 1,
+			TargetQPS: &rate, Resources: engine.Resources{CPUPercent: 25, MemoryPercent: 50, MemoryBytes: 1 << 40,
+				HostCPUPercent: 75, HostMemoryPercent: 12.5}}, nil)
 	}
 	return rollup.Run{PerHour: func(engine.Warehouse) (float64, bool) { return 2.5, true },
 		Run: engine.Run{RunID: id, RunName: "test of " + id, Status: engine.StatusCompleted,

@@ -46,7 +46,7 @@ func TestTheRateOfASecondHoldsWhatWasCarriedOver(t *testing.T) {
 		if second < 10 {
 			phase = engine.PhaseWarmup
 		}
-		r.Seconds.Report(second, &rollup.Report{Worker: "w", Phase: phase}, nil)
+		r.Seconds.Report(second, &engine.WorkerSnapshot{WorkerID: "w", Phase: phase}, nil)
 	}
 	put(t, d, r, 1)
 	rows, err := reader.Query(t.Context(), query)

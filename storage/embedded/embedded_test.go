@@ -87,6 +87,7 @@ func query(t *testing.T, dsn, sql string) (string, error) {
 }
 
 func TestStartStopAndStartAgain(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	pg := begin(t, dir)
 	for _, database := range []string{ControlDatabase, PlaygroundDatabase} {
@@ -122,6 +123,7 @@ func TestStartStopAndStartAgain(t *testing.T) {
 }
 
 func TestKilledPostmasterComesBack(t *testing.T) {
+	t.Parallel()
 	pg := begin(t, folder(t))
 	for range 2 {
 		old := pg.PID()
@@ -142,6 +144,7 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 // A supervisor that is killed, and a postmaster that does not get its
 // parent-death signal because it is stopped at that moment, leave an orphan.
 func TestOrphanIsStoppedOnStart(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -190,6 +193,7 @@ func TestOrphanIsStoppedOnStart(t *testing.T) {
 
 // A killed container leaves a pid file whose number belongs to someone else in the next one.
 func TestStalePidFile(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	pg := begin(t, dir)
 	end(t, pg)
@@ -206,6 +210,7 @@ func TestStalePidFile(t *testing.T) {
 }
 
 func TestLongPathMovesTheSocket(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(folder(t), strings.Repeat("long-name-", 12), "it's a \\ folder")
 	pg := begin(t, dir)
 	if len(pg.SocketDir()) > maxSocketDir || strings.HasPrefix(pg.SocketDir(), dir) {
@@ -218,6 +223,7 @@ func TestLongPathMovesTheSocket(t *testing.T) {
 }
 
 func TestUnreachableFolderMovesTheCluster(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs Postgres as another user")
 	}
@@ -240,6 +246,7 @@ func TestUnreachableFolderMovesTheCluster(t *testing.T) {
 }
 
 func TestClusterThatCannotBeReachedAnyMore(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs Postgres as another user")
 	}
@@ -270,6 +277,7 @@ func TestMissingBinaries(t *testing.T) {
 }
 
 func TestUnusableFolders(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(folder(t), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -289,6 +297,7 @@ func TestUnusableFolders(t *testing.T) {
 }
 
 func TestClusterOfAnotherMajor(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	if err := os.Mkdir(filepath.Join(dir, "postgres"), 0o755); err != nil {
 		t.Fatal(err)
@@ -303,6 +312,7 @@ func TestClusterOfAnotherMajor(t *testing.T) {
 }
 
 func TestBrokenConfigurationIsExplained(t *testing.T) {
+	t.Parallel()
 	_, err := Start(t.Context(), Options{DataDir: folder(t), Log: zerolog.Nop(), Throwaway: true,
 		Settings: map[string]string{"shared_buffers": "much"}})
 	if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "postgres.log") {
@@ -311,6 +321,7 @@ func TestBrokenConfigurationIsExplained(t *testing.T) {
 }
 
 func TestParseVersion(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int{
 		"postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n": 15,
 		"postgres (PostgreSQL) 18beta1\n":                        18,

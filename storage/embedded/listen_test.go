@@ -58,6 +58,7 @@ func refusedBy(err error) bool {
 
 // TestQueryListen: over TCP the logins of people read what there is of results, and nothing else; nobody else gets in.
 func TestQueryListen(t *testing.T) {
+	t.Parallel()
 	pg := beginListening(t, folder(t))
 	ctx := t.Context()
 	tables := controlTables(t, pg)
@@ -257,6 +258,7 @@ func checkAccess(t *testing.T, pg *Postgres, reader *url.URL) {
 
 // TestQueryListenTakesNoOthers: an address that nobody can listen on is refused in words.
 func TestQueryListenTakesNoOthers(t *testing.T) {
+	t.Parallel()
 	for _, l := range []Listen{{Host: "192.0.2.1", Port: 5433},
 		{Host: "127.0.0.1", Port: 65535, Cert: "none", Key: "none"}} {
 		p := layout{listen: &l, cluster: t.TempDir()}

@@ -91,6 +91,7 @@ func certified(t *testing.T, ca *pgtest.Authority) (pg *embedded.Postgres, login
 // authority, another host or another password nobody does. Neither many connections nor one that never reads what it
 // asked for holds anybody else up.
 func TestQueryListenWithACertificate(t *testing.T) {
+	t.Parallel()
 	ca := pgtest.NewAuthority(t)
 	pg, login := certified(t, ca)
 	ctx := t.Context()

@@ -63,6 +63,7 @@ func checkPasswordRequired(t *testing.T, pg *Postgres) {
 }
 
 func TestTheControlStoreTakesItsPasswordOnly(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	pg := beginReal(t, dir)
 	checkPasswordRequired(t, pg)
@@ -87,6 +88,7 @@ func TestTheControlStoreTakesItsPasswordOnly(t *testing.T) {
 
 // TestADataDirectoryWithoutPasswordIsUpgraded starts on a cluster as earlier versions left it.
 func TestADataDirectoryWithoutPasswordIsUpgraded(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	old := begin(t, dir)
 	if _, err := query(t, old.DSN(ControlDatabase), "CREATE TABLE kept AS SELECT 'kept' AS x"); err != nil &&

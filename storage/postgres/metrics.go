@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
@@ -42,8 +41,9 @@ func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 	return p, err
 }
 
-// Reports calls fn with what the run workers of a run reported, each one's in the order in which it did.
-func (s *Store) Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error {
+// Reports calls fn with what the run workers of a run reported, as far as it is stored, each one's in the order in which
+// it did.
+func (s *Store) Reports(ctx context.Context, runID string, fn func(*engine.WorkerSnapshot)) error {
 	return ReadReports(ctx, s.pool, runID, fn)
 }
 

@@ -22,7 +22,7 @@ func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	noon, rate := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), 250.5
-	var want []rollup.Report
+	var want []engine.WorkerSnapshot
 	for tick := int64(1); tick <= 3; tick++ {
 		var both []engine.WorkerSnapshot
 		for _, worker := range []string{"w1", "w2"} {
@@ -39,14 +39,17 @@ func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 		if err := s.SaveTick(ctx, store.Tick{RunID: "r", Snapshots: both}); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, rollup.NewReport(&both[0]), rollup.NewReport(&both[1]))
+		for _, w := range both {
+			w.RunID, w.Tick = "", 0 // nobody needs them
+			want = append(want, w)
+		}
 	}
-	slices.SortStableFunc(want, func(a, b rollup.Report) int { return int(a.Worker[1]) - int(b.Worker[1]) })
-	read := func() (all []rollup.Report) {
+	slices.SortStableFunc(want, func(a, b engine.WorkerSnapshot) int { return int(a.WorkerID[1]) - int(b.WorkerID[1]) })
+	read := func() (all []engine.WorkerSnapshot) {
 		t.Helper()
-		if err := s.Reports(ctx, "r", func(r *rollup.Report) {
-			one := *r
-			one.At = one.At.UTC()
+		if err := s.Reports(ctx, "r", func(w *engine.WorkerSnapshot) {
+			one := *w
+			one.Timestamp = engine.At(one.Timestamp.UTC())
 			all = append(all, one)
 		}); err != nil {
 			t.Fatal(err)
@@ -58,7 +61,7 @@ func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 	}
 	exec(t, conn, `UPDATE worker_metrics_snapshots
 		SET custom_metrics = custom_metrics - 'waiting' - 'tick_seconds' - 'target_qps'`)
-	if old := read()[5]; old.Waiting != rollup.Unknown || old.TickSeconds != 1 || old.TargetRate != rollup.Unknown ||
+	if old := read()[5]; old.Waiting != rollup.Unknown || old.TickSeconds != 1 || old.TargetQPS != nil ||
 		old.Dropped != 21 {
 		t.Errorf("of an earlier version: %+v", old)
 	}

@@ -124,7 +124,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
 		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
-		body, err := document("snapshot", NewSnapshotExtras(w))
+		body, err := document("snapshot", extras(w))
 		if err != nil {
 			return err
 		}

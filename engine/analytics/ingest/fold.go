@@ -14,28 +14,18 @@ import (
 type fold struct {
 	start   time.Time
 	perHour rollup.CreditRateFunc
-	workers map[string]*workerState
+	// last are the last snapshots of the run workers. Their counters are subtracted from those of the next ones; a new
+	// phase starts from zero. One without a phase is of an owner before, and only its tick is known.
+	last    map[string]*engine.WorkerSnapshot
 	scratch *histogram.Histogram
 	// A second's distribution, that of a kind, and that of the kind before are looked at together.
 	second, kind, before histogram.Unpacker
 }
 
-// workerState is the last snapshot of a run worker. Its counters are subtracted from those of the next snapshot; a new
-// phase starts from zero.
-type workerState struct {
-	tick    int64
-	phase   engine.Phase
-	kinds   map[engine.Kind]*engine.PackedHistogram
-	classes map[engine.ErrorClass]int64
-	// thinned: its distributions by kind are not known.
-	thinned bool
-	report  *rollup.Report
-}
-
 func newFold(start time.Time, ticks map[string]int64, perHour rollup.CreditRateFunc) *fold {
-	f := &fold{start: start, perHour: perHour, workers: map[string]*workerState{}, scratch: histogram.New()}
+	f := &fold{start: start, perHour: perHour, last: map[string]*engine.WorkerSnapshot{}, scratch: histogram.New()}
 	for worker, tick := range ticks {
-		f.workers[worker] = &workerState{tick: tick}
+		f.last[worker] = &engine.WorkerSnapshot{Tick: tick}
 	}
 	return f
 }
@@ -54,23 +44,25 @@ func (f *fold) batch(ticks []tick, polls []engine.WarehousePoint) *rollup.Live {
 
 // add adds a snapshot, once.
 func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
-	before := f.workers[w.WorkerID]
+	before := f.last[w.WorkerID]
 	if before == nil {
-		before = &workerState{}
+		before = &engine.WorkerSnapshot{}
 	}
-	if w.Tick <= before.tick {
+	if w.Tick <= before.Tick {
 		return
 	}
 	// What a phase has counted is known from its beginning, or since the snapshot before.
-	follows := w.Tick == before.tick+1 && (before.phase != "" || before.tick == 0)
+	follows := w.Tick == before.Tick+1 && (before.Phase != "" || before.Tick == 0)
 	// While the store was away, a snapshot may have lost its distributions by kind.
-	kindsFollow := follows && (before.phase != w.Phase || !before.thinned)
-	report := f.report(l, w, before, at)
-	if before.phase != w.Phase {
-		before = &workerState{}
+	thinned := before.KindLatency == nil && before.Started > 0
+	kindsFollow := follows && (before.Phase != w.Phase || !thinned)
+	f.report(l, w, before, at)
+	if before.Phase != w.Phase {
+		before = &engine.WorkerSnapshot{}
 	}
-	f.workers[w.WorkerID] = &workerState{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass,
-		thinned: w.KindLatency == nil && w.Started > 0, report: report}
+	kept := *w
+	kept.TickLatency, kept.LastErrors = nil, nil
+	f.last[w.WorkerID] = &kept
 	l.Ticks[w.WorkerID] = w.Tick
 	if w.TickStarted <= 0 {
 		return
@@ -86,7 +78,7 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	f.addKinds(s, m, w, before, kindsFollow, latency)
 	if follows {
 		for class, n := range w.ByClass {
-			if more := n - before.classes[class]; more > 0 {
+			if more := n - before.ByClass[class]; more > 0 {
 				s.Errors[rollup.ErrorKey{Moment: m, Class: string(class)}] += more
 			}
 		}
@@ -94,21 +86,16 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 }
 
 // report adds what the run worker was, and how its schedule went.
-func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *workerState, at time.Time) *rollup.Report {
-	r := rollup.NewReport(w)
-	last := before.report
-	if last == nil && w.Tick > 1 {
+func (f *fold) report(l *rollup.Live, w, before *engine.WorkerSnapshot, at time.Time) {
+	if before.Phase == "" && w.Tick > 1 {
 		// What was before is there already, or is another owner's: of this snapshot counts what its tick did.
-		last = &rollup.Report{Phase: w.Phase, Load: rollup.Load{Counts: rollup.Counts{Retries: w.Retries,
-			Scheduled: w.Scheduled - w.TickScheduled, Dropped: w.Dropped - w.TickDropped}}}
+		before = &engine.WorkerSnapshot{Phase: w.Phase, Retries: w.Retries, Scheduled: w.Scheduled - w.TickScheduled,
+			Dropped: w.Dropped - w.TickDropped}
 	}
-	if r.Counted() {
-		l.Seconds.Report(f.secondOf(w, at), &r, last)
-	}
-	return &r
+	l.Seconds.Report(f.secondOf(w, at), w, before)
 }
 
-func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnapshot, before *workerState, follows bool,
+func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w, before *engine.WorkerSnapshot, follows bool,
 	latency *engine.HistogramData) {
 	kinds := slices.Sorted(maps.Keys(w.TickByKind))
 	kinds = slices.DeleteFunc(kinds, func(k engine.Kind) bool { return w.TickByKind[k].Count <= 0 })
@@ -119,7 +106,7 @@ func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnap
 			its = nil
 			if follows {
 				now := f.checked(f.kind.Unpack(w.KindLatency[kind]))
-				its = histogram.Delta(now, f.before.Unpack(before.kinds[kind]))
+				its = histogram.Delta(now, f.before.Unpack(before.KindLatency[kind]))
 			}
 		}
 		n := w.TickByKind[kind]

@@ -42,7 +42,7 @@ type Store interface {
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 	// Reports calls fn with what the run workers reported, each one's in the order in which it did.
-	Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error
+	Reports(ctx context.Context, runID string, fn func(*engine.WorkerSnapshot)) error
 	// QueueDeletion notes a file that is to be removed.
 	QueueDeletion(ctx context.Context, l store.PendingDeletion) error
 }
@@ -160,13 +160,10 @@ func (in *Ingest) addLoads(ctx context.Context, r *rollup.Run) error {
 		r.PerHour = func(w engine.Warehouse) (float64, bool) { return each * cost.Started(w), true }
 	}
 	start := r.Run.StartTime.Time
-	last := map[string]*rollup.Report{}
-	return in.Store.Reports(ctx, r.Run.RunID, func(report *rollup.Report) {
-		if report.Counted() {
-			r.Seconds.Report(rollup.SecondAt(start, report.At, report.TickSeconds), report, last[report.Worker])
-		}
-		before := *report
-		last[report.Worker] = &before
+	last := map[string]*engine.WorkerSnapshot{}
+	return in.Store.Reports(ctx, r.Run.RunID, func(w *engine.WorkerSnapshot) {
+		r.Seconds.Report(rollup.SecondAt(start, w.Timestamp.Time, w.TickSeconds), w, last[w.WorkerID])
+		last[w.WorkerID] = w
 	})
 }
 

@@ -49,7 +49,7 @@ type world struct {
 	staged             string
 	stagings, unstaged int
 	unreadable         string // a part whose seconds can be read, and not all else
-	reports            []rollup.Report
+	reports            []engine.WorkerSnapshot
 	polls              []engine.WarehousePoint
 	start              engine.Time
 	summary            *engine.Summary
@@ -81,7 +81,7 @@ func (w *world) Warehouse(context.Context, string) ([]engine.WarehousePoint, err
 	return w.polls, nil
 }
 
-func (w *world) Reports(_ context.Context, _ string, fn func(*rollup.Report)) error {
+func (w *world) Reports(_ context.Context, _ string, fn func(*engine.WorkerSnapshot)) error {
 	for i := range w.reports {
 		fn(&w.reports[i])
 	}
@@ -356,9 +356,8 @@ func TestLoadsAndCreditsAreTakenIn(t *testing.T) {
 		{ElapsedSeconds: 5, Warehouse: engine.Warehouse{Name: "W", State: "SUSPENDED"}}}
 	for i, phase := range []engine.Phase{engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement,
 		engine.PhaseMeasurement, engine.PhaseCooldown} {
-		w.reports = append(w.reports, rollup.Report{Worker: "w1", Phase: phase, TickSeconds: 1,
-			At: noon.Add(time.Duration(i+1) * time.Second), Load: rollup.Load{Node: "n", Connections: i,
-				Counts: rollup.Counts{Dropped: int64(10 * i)}}})
+		w.reports = append(w.reports, engine.WorkerSnapshot{WorkerID: "w1", Phase: phase, TickSeconds: 1, NodeID: "n",
+			Timestamp: engine.At(noon.Add(time.Duration(i+1) * time.Second)), ActiveConnections: i, Dropped: int64(10 * i)})
 	}
 	if _, err := w.take(t); err != nil {
 		t.Fatal(err)
@@ -369,7 +368,7 @@ func TestLoadsAndCreditsAreTakenIn(t *testing.T) {
 	}
 	of := func(second int32, warmup bool, dropped int64) (rollup.WorkerKey, rollup.Load) {
 		return rollup.WorkerKey{Moment: rollup.Moment{Second: second, Warmup: warmup}, Worker: "w1"},
-			rollup.Load{Node: "n", Connections: int(second), Counts: rollup.Counts{Dropped: dropped}}
+			rollup.Load{Node: "n", Connections: int(second), Counts: rollup.Counts{Dropped: dropped}, TargetRate: rollup.Unknown}
 	}
 	want := map[rollup.WorkerKey]rollup.Load{}
 	for second, dropped := range map[int32]int64{1: 10, 2: 20, 3: 10} {

@@ -339,7 +339,7 @@ func TestLoadsAreThoseOfTheRecord(t *testing.T) {
 		first := start(d)
 		defer first.Close()
 		record := rollup.New(d.start)
-		last := map[string]*rollup.Report{}
+		last := map[string]*engine.WorkerSnapshot{}
 		s, epoch := first, int64(1)
 		for tick := int64(1); tick <= 8; tick++ {
 			time.Sleep(time.Second)
@@ -360,9 +360,8 @@ func TestLoadsAreThoseOfTheRecord(t *testing.T) {
 				if tick == 4 && i == 1 {
 					continue // it was lost
 				}
-				r := rollup.NewReport(&w)
-				record.Report(rollup.SecondAt(d.start, r.At, r.TickSeconds), &r, last[worker])
-				last[worker] = &r
+				record.Report(rollup.SecondAt(d.start, w.Timestamp.Time, w.TickSeconds), &w, last[worker])
+				last[worker] = &w
 				t.Snapshots = append(t.Snapshots, w)
 			}
 			if tick == 5 {

@@ -88,10 +88,12 @@ func reports(s *rollup.Seconds, n, seconds int) {
 			if at < 5 {
 				phase = engine.PhaseWarmup
 			}
-			s.Report(int32(at), &rollup.Report{Worker: fmt.Sprint("w", worker+1), Phase: phase, Load: rollup.Load{
-				Node: fmt.Sprint("n-", worker), Counts: rollup.Counts{Scheduled: 25, Dropped: int64((at + n) % 3)},
-				Connections: at % 9, TargetConnections: 8, Waiting: at * n % 5, TargetRate: float64(20 + at),
-				CPU: float64((at*7+n)%64) / 64, Memory: 0.5, MemoryBytes: 1 << 30, HostCPU: 0.75, HostMemory: 0.25}}, nil)
+			rate := float64(20 + at)
+			s.Report(int32(at), &engine.WorkerSnapshot{WorkerID: fmt.Sprint("w", worker+1), Phase: phase,
+				NodeID: fmt.Sprint("n-", worker), Scheduled: 25, Dropped: int64((at + n) % 3), ActiveConnections: at % 9,
+				TargetConnections: 8, Waiting: at * n % 5, TargetQPS: &rate,
+				Resources: engine.Resources{CPUPercent: float64((at*7+n)%64) / 64 * 100, MemoryPercent: 50, MemoryBytes: 1 << 30,
+					HostCPUPercent: 75, HostMemoryPercent: 25}}, nil)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 )
 
@@ -92,6 +93,7 @@ func linked(t *testing.T, listen ListenOptions, dial DialOptions) (*Listener, *D
 }
 
 func TestGRPCConforms(t *testing.T) {
+	t.Parallel()
 	protocoltest.Run(t, func(t *testing.T) protocoltest.Link {
 		l, d, c := linked(t, ListenOptions{}, DialOptions{})
 		return protocoltest.Link{Dialer: d, Listener: l, Break: c.cut}
@@ -99,10 +101,11 @@ func TestGRPCConforms(t *testing.T) {
 }
 
 func TestGRPCOverTLSConforms(t *testing.T) {
+	t.Parallel()
 	node, server := certificates(t)
 	protocoltest.Run(t, func(t *testing.T) protocoltest.Link {
-		l, d, c := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"}},
-			DialOptions{Security: Security{TLS: server, Token: "secret"}})
+		l, d, c := linked(t, ListenOptions{Security: Security{TLS: node, Token: secret.New("secret")}},
+			DialOptions{Security: Security{TLS: server, Token: secret.New("secret")}})
 		return protocoltest.Link{Dialer: d, Listener: l, Break: c.cut}
 	})
 }

@@ -134,6 +134,7 @@ func trip[M any, P proto.Message](t *testing.T, m any, there func(M) (P, error),
 
 // TestEveryMessageComesBackAsItWas: with every field filled, and with none.
 func TestEveryMessageComesBackAsItWas(t *testing.T) {
+	t.Parallel()
 	for _, m := range []protocol.ToNode{protocol.AssignRun{Plan: &engine.Plan{},
 		Workload: engine.Workload{Params: json.RawMessage("null")}}, protocol.RunEvent{}, protocol.RunState{},
 		protocol.ArtifactAck{}, protocol.WorkerAck{}, protocol.Drain{}, protocol.StatusAck{}, protocol.Ping{},

@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 )
@@ -25,7 +26,7 @@ import (
 // besieged is a node with a token, and a stream of a server that must go on whatever others do.
 func besieged(t *testing.T) (l *Listener, goesOn func(after string)) {
 	t.Helper()
-	s := Security{Token: "a secret that others do not know"}
+	s := Security{Token: secret.New("a secret that others do not know")}
 	l, err := Listen(t.Context(), ListenOptions{Address: "127.0.0.1:0", Security: s})
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +84,7 @@ func stranger(t *testing.T, l *Listener, opts ...grpc.DialOption) pb.NodeService
 
 // TestAMessageOf100MBEndsItsStreamOnly, also of somebody who knows the token.
 func TestAMessageOf100MBEndsItsStreamOnly(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	huge := &pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerProcess: strings.Repeat("x", 100<<20)}}}
 	for name, c := range map[string]struct {
@@ -104,6 +106,7 @@ func TestAMessageOf100MBEndsItsStreamOnly(t *testing.T) {
 
 // TestALargeCallOfAStrangerIsNotRead: it is refused by its headers, and what anybody may call takes little.
 func TestALargeCallOfAStrangerIsNotRead(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	for name, c := range map[string]struct {
 		path    string
@@ -178,6 +181,7 @@ func TestALargeCallOfAStrangerIsNotRead(t *testing.T) {
 
 // TestAFloodOfPingsIsCut: the connection ends, and only that.
 func TestAFloodOfPingsIsCut(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -223,6 +227,7 @@ func isTimeout(err error) bool {
 
 // TestConnectionsThatSayNothingKeepNoServerOut: the one that came first has to go.
 func TestConnectionsThatSayNothingKeepNoServerOut(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	first, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -257,6 +262,7 @@ func TestConnectionsThatSayNothingKeepNoServerOut(t *testing.T) {
 
 // TestAStrangerHasHalfAMinute: a probe may stay for that, a server as long as it likes.
 func TestAStrangerHasHalfAMinute(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	l.mux.unauthenticated.mu.Lock()
 	l.mux.unauthenticated.limit = 300 * time.Millisecond
@@ -292,6 +298,7 @@ func TestAStrangerHasHalfAMinute(t *testing.T) {
 
 // TestManyCallsOfAStrangerAreRefused, each at once, and held by nobody.
 func TestManyCallsOfAStrangerAreRefused(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	client := stranger(t, l)
 	for range 500 {
@@ -327,6 +334,7 @@ func TestManyCallsOfAStrangerAreRefused(t *testing.T) {
 
 // TestTheHealthServiceSaysThatANodeDrains, to strangers too, and before its stream ends.
 func TestTheHealthServiceSaysThatANodeDrains(t *testing.T) {
+	t.Parallel()
 	l, goesOn := besieged(t)
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -14,6 +14,7 @@ import (
 
 // TestWhatIsMendedInAMapTakesItsPlace, as in a list and a field. No message has such a map yet.
 func TestWhatIsMendedInAMapTakesItsPlace(t *testing.T) {
+	t.Parallel()
 	field := func(name string, n int32, of descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {
 		return &descriptorpb.FieldDescriptorProto{Name: proto.String(name), Number: proto.Int32(n), Type: of.Enum(),
 			Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}

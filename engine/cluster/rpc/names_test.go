@@ -13,6 +13,7 @@ import (
 // TestANodeWithoutANameOfItsOwnIsRefused: its events could not be written, and what only the server
 // itself may carry would be given to one that is called like the server's own.
 func TestANodeWithoutANameOfItsOwnIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, id := range []string{"", protocol.OwnNode, "a b", strings.Repeat("x", 129)} {
 		l, d, _ := linked(t, ListenOptions{}, DialOptions{})
 		if _, err := dialHello(t, l, d, id); err == nil {
@@ -43,6 +44,7 @@ func shownBy(t *testing.T, c *tls.Certificate) (shown []*x509.Certificate) {
 
 // TestACertificateThatCannotBeKeptIsMadeOnce: the control store remembers each that is made.
 func TestACertificateThatCannotBeKeptIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	b := newFakeTrust(t)
 	_, d, _ := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "n", b.token())}, DialOptions{Trust: b})
 	server, err := b.Certificate()

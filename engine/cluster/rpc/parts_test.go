@@ -17,6 +17,7 @@ import (
 
 // TestANodeThatFallsSilentIsNotWaitedFor: in the middle of a part, on a connection that stands.
 func TestANodeThatFallsSilentIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := protocoltest.Announcement(bytes.Repeat([]byte("x"), 1<<20))
 	silent := make(chan struct{})
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -67,6 +68,7 @@ func (s *slow) Close() error { return nil }
 // TestASlowNodeIsWaitedFor: for as long as bytes come and the part is not overdue for its size; and
 // silence counts from the beginning.
 func TestASlowNodeIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for name, pauses := range map[string][]time.Duration{
 		"slow, then silent": {20 * time.Second, 29 * time.Second, 29 * time.Second, 29 * time.Second},
 		"silent at once":    nil,
@@ -91,6 +93,7 @@ func TestASlowNodeIsWaitedFor(t *testing.T) {
 
 // TestANodeThatTricklesIsNotWaitedForForEver: a byte each 29 s is no silence, and no part either.
 func TestANodeThatTricklesIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		pauses := make([]time.Duration, 10_000)
@@ -111,6 +114,7 @@ func TestANodeThatTricklesIsNotWaitedForForEver(t *testing.T) {
 
 // TestANodeSendsNobodyElsewhere: neither to another host nor to another path.
 func TestANodeSendsNobodyElsewhere(t *testing.T) {
+	t.Parallel()
 	p := protocoltest.Announcement([]byte("content"))
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		t.Error("another host was asked")

@@ -30,6 +30,7 @@ func laden(parts int) protocol.Hello {
 
 // TestANodeWithVeryManyPartsIntroducesItself, over a real stream, again and again.
 func TestANodeWithVeryManyPartsIntroducesItself(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("make check-ci: it takes many seconds")
 	}
@@ -100,6 +101,7 @@ func TestANodeWithVeryManyPartsIntroducesItself(t *testing.T) {
 
 // TestAHelloThatWasBrokenOffBeginsAnew: what had come of it does not count twice.
 func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
+	t.Parallel()
 	h := laden(3000)
 	h.Quarantined = []protocol.QuarantinedPart{
 		{RunID: "r", WorkerID: "worker-0", Name: "x", Reason: strings.Repeat("y", 5<<20)},
@@ -137,6 +139,7 @@ func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 
 // TestAServerHoldsNoEndlessHello: a node that never ends one is cut off.
 func TestAServerHoldsNoEndlessHello(t *testing.T) {
+	t.Parallel()
 	read := whole(func(*pb.FromNode) (protocol.FromNode, error) {
 		return protocol.Hello{
 			Parts:       make([]protocol.WorkReady, 1),

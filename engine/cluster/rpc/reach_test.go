@@ -40,6 +40,7 @@ func TestANodeThatLeadsToTheLink(t *testing.T) {
 // TestWhyNobodyWasReachedIsTold: an address at which nothing listens, and one at which something else does, are told
 // apart by who looks at why a node takes no work.
 func TestWhyNobodyWasReachedIsTold(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it is connected to, and never answers
 	if err != nil {
 		t.Fatal(err)

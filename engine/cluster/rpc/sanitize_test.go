@@ -16,6 +16,7 @@ import (
 // TestAHostileNodeIsNotBelieved: names, figures and times that cannot be end its stream with an error that names the
 // field. They were taken over as they came, and no JSON can be made of a figure that is no number.
 func TestAHostileNodeIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	hello := func(change func(*pb.Hello)) *pb.FromNode {
 		h := &pb.Hello{NodeId: "n", Version: "v1.2.3", Session: "s"}
 		change(h)
@@ -75,6 +76,7 @@ func TestAHostileNodeIsNotBelieved(t *testing.T) {
 // TestSentencesOfANodeAreShown, without what would be obeyed and not without end: lines of its log and its errors may
 // hold what a database has said.
 func TestSentencesOfANodeAreShown(t *testing.T) {
+	t.Parallel()
 	for said, want := range map[string]string{
 		"SELECT 1\n\tFROM t":           "SELECT 1\n\tFROM t",
 		"<img src=x onerror=alert(1)>": "<img src=x onerror=alert(1)>",

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 )
 
 // Keepalive: a peer is asked after keepaliveTime without activity, and gone when
@@ -27,7 +29,7 @@ type Security struct {
 	// TLS is nil for a plain connection.
 	TLS *tls.Config
 	// Token is what the server must know; empty where certificates of both sides say who is who.
-	Token string
+	Token secret.Secret
 	// Plain allows a connection without TLS beyond loopback.
 	Plain bool
 }
@@ -57,19 +59,19 @@ const (
 
 // knows reports whether an authorization is the token.
 func (s Security) knows(given string) bool {
-	if s.Token == "" {
+	if s.Token.IsZero() {
 		return true
 	}
 	token, ok := strings.CutPrefix(given, bearer)
-	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) == 1
+	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.Token.Reveal())) == 1
 }
 
 // GetRequestMetadata makes a Security the credentials of each call.
 func (s Security) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	if s.Token == "" {
+	if s.Token.IsZero() {
 		return nil, nil
 	}
-	return map[string]string{authorization: bearer + s.Token}, nil
+	return map[string]string{authorization: bearer + s.Token.Reveal()}, nil
 }
 
 // RequireTransportSecurity is false: check has decided about that.
@@ -77,7 +79,7 @@ func (s Security) RequireTransportSecurity() bool { return false }
 
 // sign does the same for a request over HTTP.
 func (s Security) sign(r *http.Request) {
-	if s.Token != "" {
-		r.Header.Set(authorization, bearer+s.Token)
+	if !s.Token.IsZero() {
+		r.Header.Set(authorization, bearer+s.Token.Reveal())
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 )
@@ -82,9 +83,10 @@ func dialled(t *testing.T, l *Listener, d *Dialer) (protocol.ServerEnd, error) {
 }
 
 func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
+	t.Parallel()
 	node, server := certificates(t)
-	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"}},
-		DialOptions{Security: Security{TLS: server, Token: "wrong"}})
+	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: secret.New("secret")}},
+		DialOptions{Security: Security{TLS: server, Token: secret.New("wrong")}})
 	l.Serve(func(string) (*os.File, error) { t.Error("a part was looked for"); return nil, os.ErrNotExist })
 	if _, err := dialled(t, l, d); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("dialling with a wrong token: %v", err)
@@ -100,6 +102,7 @@ func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 }
 
 func TestWhoHasNoCertificateGetsNothing(t *testing.T) {
+	t.Parallel()
 	node, server := certificates(t)
 	server.Certificates = nil
 	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node}}, DialOptions{Security: Security{TLS: server}})
@@ -114,6 +117,7 @@ func TestWhoHasNoCertificateGetsNothing(t *testing.T) {
 
 // TestNodesOfAServiceAreKnownByItsName: they are dialled by addresses that no certificate has.
 func TestNodesOfAServiceAreKnownByItsName(t *testing.T) {
+	t.Parallel()
 	for name, known := range map[string]bool{"nodes.bench.svc": true, "others.bench.svc": false} {
 		node, server := certificates(t)
 		server.ServerName = name
@@ -131,10 +135,11 @@ func TestNodesOfAServiceAreKnownByItsName(t *testing.T) {
 }
 
 func TestPlainConnectionsAreForThisMachine(t *testing.T) {
+	t.Parallel()
 	for address, ok := range map[string]bool{"127.0.0.1:9090": true, "localhost:9090": true, "[::1]:9090": true,
 		":9090":        false,
 		"0.0.0.0:9090": false, "10.0.0.7:9090": false, "node.example:9090": false, "[::]:9090": false} {
-		for _, s := range []Security{{}, {Token: "secret"}} {
+		for _, s := range []Security{{}, {Token: secret.New("secret")}} {
 			if err := s.check(address); (err == nil) != ok || err != nil && !errors.Is(err, ErrPlain) {
 				t.Errorf("%s: %v", address, err)
 			}
@@ -156,6 +161,7 @@ func TestPlainConnectionsAreForThisMachine(t *testing.T) {
 
 // TestEachServerHasAStreamOfItsOwn: a later one of the same server takes its place, and no other's.
 func TestEachServerHasAStreamOfItsOwn(t *testing.T) {
+	t.Parallel()
 	l, d, _ := linked(t, ListenOptions{}, DialOptions{Process: "server-1"})
 	server := func(process string) *Dialer {
 		d, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: process})
@@ -205,6 +211,7 @@ func TestEachServerHasAStreamOfItsOwn(t *testing.T) {
 
 // TestServersThatAreGoneMakeRoom: only so many are remembered, those without a stream least long.
 func TestServersThatAreGoneMakeRoom(t *testing.T) {
+	t.Parallel()
 	l := &Listener{held: map[string]holder{}}
 	begin := func() *nodeEnd { return &nodeEnd{} }
 	now := time.Now()
@@ -227,6 +234,7 @@ func TestServersThatAreGoneMakeRoom(t *testing.T) {
 }
 
 func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
+	t.Parallel()
 	var given []byte
 	l, d, _ := linked(t, ListenOptions{Plugin: func(_ context.Context, wasm []byte) error {
 		given = bytes.Clone(wasm)
@@ -259,8 +267,9 @@ func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
 }
 
 func TestProbesAreAnsweredWithoutAToken(t *testing.T) {
-	l, _, _ := linked(t, ListenOptions{Security: Security{Token: "secret"}},
-		DialOptions{Security: Security{Token: "secret"}})
+	t.Parallel()
+	l, _, _ := linked(t, ListenOptions{Security: Security{Token: secret.New("secret")}},
+		DialOptions{Security: Security{Token: secret.New("secret")}})
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

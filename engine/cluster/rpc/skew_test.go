@@ -60,6 +60,7 @@ func (n laterNode) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 // TestWhatALaterVersionSaysIsIgnored: messages and fields that are not known end no stream, and those
 // that an earlier one leaves out are zero.
 func TestWhatALaterVersionSaysIsIgnored(t *testing.T) {
+	t.Parallel()
 	t.Run("by the server", func(t *testing.T) {
 		socket, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -137,6 +138,7 @@ func opening(t *testing.T, version string, open *pb.Open) (*Listener, pb.NodeSer
 // TestAServerThatIsTooOldToCompareVersionsIsRefusedByTheNode, with both versions and the cure; one that
 // compares them itself decides itself.
 func TestAServerThatIsTooOldToCompareVersionsIsRefusedByTheNode(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		open    *pb.Open
 		refused bool

@@ -124,6 +124,7 @@ func (s *sharedNode) admitted(store, process string) (end func()) {
 // TestANodeWorksForOneControlStoreAtATime: what it holds for one is nothing to the servers of another, which would
 // end its run workers and have it delete its parts.
 func TestANodeWorksForOneControlStoreAtATime(t *testing.T) {
+	t.Parallel()
 	s := newSharedNode(t, filepath.Join(t.TempDir(), "node-store"))
 	first := s.admitted("a", "a-1")
 	second := s.admitted("a", "a-2") // another server of the same store
@@ -149,6 +150,7 @@ func TestANodeWorksForOneControlStoreAtATime(t *testing.T) {
 // TestANodeThatStartsAgainKnowsWhoseItsPartsAre, because its disk says so; where that cannot be written, nobody new
 // is let in.
 func TestANodeThatStartsAgainKnowsWhoseItsPartsAre(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "node-store")
 	before := newSharedNode(t, path)
 	before.admitted("a", "a-1")()
@@ -172,6 +174,7 @@ func TestANodeThatStartsAgainKnowsWhoseItsPartsAre(t *testing.T) {
 
 // TestAStoreHasAName: what a server says of its store is not believed to be short or harmless.
 func TestAStoreHasAName(t *testing.T) {
+	t.Parallel()
 	s := newSharedNode(t, "")
 	for _, name := range []string{"x", strings.Repeat("g", 64), strings.Repeat("a", 65), "../../etc"} {
 		d, err := NewDialer(DialOptions{Address: s.l.Addr().String(), Process: "p",

@@ -105,6 +105,7 @@ func identity(t *testing.T, dir, id string, token *pki.Token) *pki.Identity {
 }
 
 func TestGRPCOfANodeThatJoinsConforms(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("make check-ci: it takes many seconds")
 	}
@@ -155,6 +156,7 @@ func back(t *testing.T, l *Listener, d protocol.Dialer, id string) (err error) {
 }
 
 func TestANodeJoinsWithATokenOnce(t *testing.T) {
+	t.Parallel()
 	b, dir := newFakeTrust(t), t.TempDir()
 	token := b.token()
 	l, d, c := linked(t, ListenOptions{Identity: identity(t, dir, "node-1", token)}, DialOptions{Trust: b})
@@ -180,6 +182,7 @@ func TestANodeJoinsWithATokenOnce(t *testing.T) {
 }
 
 func TestANodeIsNobodyElse(t *testing.T) {
+	t.Parallel()
 	b := newFakeTrust(t)
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "node-1", b.token())}, DialOptions{Trust: b})
 	if _, err := dialHello(t, l, d, "node-2"); err == nil || !strings.Contains(err.Error(), `calls itself "node-2"`) ||
@@ -227,6 +230,7 @@ func TestWhoIsNotBelievedIsToldWhy(t *testing.T) {
 }
 
 func TestARevokedNodeIsCutAndStaysOut(t *testing.T) {
+	t.Parallel()
 	b, dir := newFakeTrust(t), t.TempDir()
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, dir, "node-1", b.token())}, DialOptions{Trust: b})
 	end, err := dialHello(t, l, d, "node-1")
@@ -292,6 +296,7 @@ func TestACertificateIsRenewedOnTheStream(t *testing.T) {
 
 // TestAStrangerOfAJoinedNodeSeesItsHealthOnly, and one with a certificate of another less.
 func TestAStrangerOfAJoinedNodeSeesItsHealthOnly(t *testing.T) {
+	t.Parallel()
 	b := newFakeTrust(t)
 	l, d, _ := linked(t, ListenOptions{Identity: identity(t, t.TempDir(), "node-1", b.token()),
 		Plugin: func(context.Context, []byte) error { t.Error("a plugin was taken"); return nil }}, DialOptions{Trust: b})
@@ -343,6 +348,7 @@ func TestAStrangerOfAJoinedNodeSeesItsHealthOnly(t *testing.T) {
 
 // TestNoSecretIsLogged in a whole session: joining, refused, renewed.
 func TestNoSecretIsLogged(t *testing.T) {
+	t.Parallel()
 	b, dir := newFakeTrust(t), t.TempDir()
 	token := b.token()
 	var out bytes.Buffer
@@ -395,6 +401,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 }
 
 func TestANodeOnThisMachineMayJoinOrNot(t *testing.T) {
+	t.Parallel()
 	b := newFakeTrust(t)
 	for name, who := range map[string]*pki.Identity{"plain": nil, "joins": identity(t, t.TempDir(), "n", b.token())} {
 		l, _, c := linked(t, ListenOptions{Identity: who}, DialOptions{})
@@ -444,6 +451,7 @@ func (j *joinedFake) HasJoined(_ context.Context, address string) (bool, error) 
 // TestAPortOfAJoinedNodeIsRememberedAfterARestart: a node without a certificate gets no work at the address of one that
 // has joined, from a server that was restarted meanwhile either.
 func TestAPortOfAJoinedNodeIsRememberedAfterARestart(t *testing.T) {
+	t.Parallel()
 	b, kept := newFakeTrust(t), &joinedFake{addresses: map[string]bool{}}
 	dialer := func(address string) *DualDialer {
 		e, err := NewDualDialer(DialOptions{Address: address, Process: "s", Trust: b, Joined: kept})
@@ -488,6 +496,7 @@ func TestAPortOfAJoinedNodeIsRememberedAfterARestart(t *testing.T) {
 // TestTwoAddressesOfANodeAreOneStream: the second is refused while the first stands, and takes
 // over when it is gone.
 func TestTwoAddressesOfANodeAreOneStream(t *testing.T) {
+	t.Parallel()
 	l, _, c := linked(t, ListenOptions{}, DialOptions{})
 	var sessions atomic.Int64
 	var ways []*Dialer

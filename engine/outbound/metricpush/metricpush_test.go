@@ -198,12 +198,13 @@ func TestLoadsAreSentWithTheirSecond(t *testing.T) {
 				if i == 1 && second > 0 {
 					continue
 				}
-				l.Seconds.Report(int32(second), &rollup.Report{Worker: "w1", Phase: phase, Load: rollup.Load{Node: "n1",
-					Counts: rollup.Counts{Scheduled: 5, Dropped: 2}, Connections: 10*second + 3 - i, TargetRate: rollup.Unknown,
-					CPU: 0.25 * float64(1+i)}}, nil)
+				l.Seconds.Report(int32(second), &engine.WorkerSnapshot{WorkerID: "w1", Phase: phase, NodeID: "n1",
+					Scheduled: 5, Dropped: 2, ActiveConnections: 10*second + 3 - i,
+					Resources: engine.Resources{CPUPercent: 25 * float64(1+i)}}, nil)
 			}
-			l.Seconds.Report(int32(second), &rollup.Report{Worker: "w2", Phase: engine.PhaseMeasurement,
-				Load: rollup.Load{Node: "n2", Connections: 7}}, nil)
+			var rate float64
+			l.Seconds.Report(int32(second), &engine.WorkerSnapshot{WorkerID: "w2", Phase: engine.PhaseMeasurement,
+				NodeID: "n2", ActiveConnections: 7, TargetQPS: &rate}, nil)
 			if err := f.PutLive(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
@@ -278,8 +279,8 @@ func TestWhoHasLeftIsNotShownAnyMore(t *testing.T) {
 			l := rollup.Live{RunID: "r-1", Epoch: 3, Seconds: rollup.New(base)}
 			for name, there := range reports {
 				if there(second) {
-					l.Seconds.Report(int32(second), &rollup.Report{Worker: name, Phase: engine.PhaseMeasurement,
-						Load: rollup.Load{Node: "node of " + name, Connections: second}}, nil)
+					l.Seconds.Report(int32(second), &engine.WorkerSnapshot{WorkerID: name, Phase: engine.PhaseMeasurement,
+						NodeID: "node of " + name, ActiveConnections: second}, nil)
 				}
 			}
 			if second == 0 {

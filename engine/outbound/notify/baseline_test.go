@@ -57,6 +57,7 @@ func (r timed) Compare(_ context.Context, a, b []string, o compare.Options) (com
 
 // TestHeldAgainstTheBaseline: it decides what has regressed where it says anything; else thresholds do.
 func TestHeldAgainstTheBaseline(t *testing.T) {
+	t.Parallel()
 	yes, no := true, false
 	all, took := runs{}, timed{"base": 2}
 	cases := []struct {

@@ -32,6 +32,7 @@ func run() engine.Run {
 
 // TestARunIsMarked: start, phases and end arrive in Grafana's form, in their order, also where it is away first.
 func TestARunIsMarked(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var got []string
 	calls := 0
@@ -79,6 +80,7 @@ func TestARunIsMarked(t *testing.T) {
 }
 
 func TestWhatIsNotMarked(t *testing.T) {
+	t.Parallel()
 	unwarmed := run()
 	unwarmed.WarmupEndTime = unwarmed.WarmupStartTime
 	early := run()

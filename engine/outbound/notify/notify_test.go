@@ -99,6 +99,7 @@ func hook(name, kind, url, word string, events ...notify.Event) notify.HookInput
 
 // TestWhoIsToldWhat: by event, template and tag; signed; again after a refusal; nobody of a run that was cancelled.
 func TestWhoIsToldWhat(t *testing.T) {
+	t.Parallel()
 	yes, no := true, false
 	all := runs{"good": ended("good", engine.StatusCompleted, &yes, map[string]string{"team": "a"}),
 		"slow": ended("slow", engine.StatusCompleted, &no, nil), "bad": ended("bad", engine.StatusFailed, nil, nil),
@@ -172,6 +173,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 
 // TestHooksThatAreRefused: at once, with the field; what was there stays.
 func TestHooksThatAreRefused(t *testing.T) {
+	t.Parallel()
 	p, err := egress.Parse([]string{"10.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
@@ -221,6 +223,7 @@ func TestHooksThatAreRefused(t *testing.T) {
 
 // TestARunDoesNotWait: for a receiver that never answers, and for one that is told too much.
 func TestARunDoesNotWait(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold }))
 	defer s.Close()
@@ -281,6 +284,7 @@ func (r reading) Setting(ctx context.Context, name string) (store.Setting, error
 // TestHooksAreReadBeforeTheirUsers: a user who is created and saves a hook during a check keeps the hook. The check
 // reads the users again after each conflict with another save.
 func TestHooksAreReadBeforeTheirUsers(t *testing.T) {
+	t.Parallel()
 	s, _ := postgrestest.Open(t)
 	read, judged := 0, 0
 	n := notify.Start(notify.Options{Settings: reading{s, &read}, Log: zerolog.Nop()})
@@ -319,6 +323,7 @@ func TestHooksAreReadBeforeTheirUsers(t *testing.T) {
 // TestLateFiguresAreWaitedFor: a run is not told as finished before anybody knows whether it has regressed, and a store
 // that is away for a moment is asked again. The message names validity and stand-in.
 func TestLateFiguresAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	no := false
 	row := ended("slow", engine.StatusCompleted, &no, nil)
 	verdict, rate := engine.VerdictDegraded, 0.25
@@ -354,6 +359,7 @@ func TestLateFiguresAreWaitedFor(t *testing.T) {
 // TestAHookOfNobodyIsSuspended: a hook whose owner may decide about hooks no longer sends nothing, nor what waits to be
 // sent again; others go on. Who resumes or changes it is its owner.
 func TestAHookOfNobodyIsSuspended(t *testing.T) {
+	t.Parallel()
 	yes := true
 	all := runs{"good": ended("good", engine.StatusCompleted, &yes, nil)}
 	adas, bobs := &heard{refuse: 1}, &heard{}

@@ -15,6 +15,7 @@ import (
 
 // TestAFailedRunSaysWhy: and not a rate of 0 where nothing was measured.
 func TestAFailedRunSaysWhy(t *testing.T) {
+	t.Parallel()
 	row := ended("r", engine.StatusFailed, new(bool), nil)
 	reason, none, zero := "There is no table <nope>.", engine.VerdictNone, 0.0
 	row.CancellationReason, row.Verdict, row.QPS, row.ErrorRate = &reason, &none, &zero, &zero
@@ -46,6 +47,7 @@ func TestAFailedRunSaysWhy(t *testing.T) {
 // TestAMessageObeysNoName: what users call their runs neither moves a terminal's cursor, nor turns the text around it,
 // nor calls people, nor links somewhere; and a webhook has it as it is.
 func TestAMessageObeysNoName(t *testing.T) {
+	t.Parallel()
 	names := map[string]string{
 		"channel": "<!channel> <!here|x> <@U1> <#C1>", "at": "@channel, @HERE and ada@example.com",
 		"link": "<http://x|click> [click](http://x)", "and": "a & b &lt;",

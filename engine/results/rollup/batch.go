@@ -151,7 +151,7 @@ func (s *Seconds) Merge(o *Seconds) {
 		s.Errors[key] += n
 	}
 	for key, l := range o.Loads {
-		s.load(key, *l)
+		s.load(key, l)
 	}
 	s.Executions += o.Executions
 }

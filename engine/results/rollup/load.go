@@ -31,36 +31,17 @@ type Load struct {
 	MemoryBytes                      int64
 }
 
-// Report is a Load as a run worker made it: its counts are those of the phase.
-type Report struct {
-	Worker      string
-	Phase       engine.Phase
-	At          time.Time
-	TickSeconds float64
-	Load
-}
-
-// NewReport is the report in a snapshot.
-func NewReport(w *engine.WorkerSnapshot) Report {
-	r := Report{Worker: w.WorkerID, Phase: w.Phase, At: w.Timestamp.Time, TickSeconds: w.TickSeconds, Load: Load{
-		Node: w.NodeID, Counts: Counts{w.Scheduled, w.Dropped, w.Retries}, Connections: w.ActiveConnections,
-		TargetConnections: w.TargetConnections, Waiting: w.Waiting, TargetRate: Unknown}}
+// loadOf is what a snapshot says; its counts are those of the phase.
+func loadOf(w *engine.WorkerSnapshot) *Load {
+	r := &w.Resources
+	l := &Load{Node: w.NodeID, Counts: Counts{w.Scheduled, w.Dropped, w.Retries}, Connections: w.ActiveConnections,
+		TargetConnections: w.TargetConnections, Waiting: w.Waiting, TargetRate: Unknown,
+		CPU: r.CPUPercent / 100, Memory: r.MemoryPercent / 100, MemoryBytes: r.MemoryBytes,
+		HostCPU: r.HostCPUPercent / 100, HostMemory: r.HostMemoryPercent / 100}
 	if w.TargetQPS != nil {
-		r.TargetRate = *w.TargetQPS
+		l.TargetRate = *w.TargetQPS
 	}
-	r.SetResources(w.Resources)
-	return r
-}
-
-// SetResources takes what the node's process and machine used.
-func (l *Load) SetResources(r engine.Resources) {
-	l.CPU, l.Memory, l.MemoryBytes = r.CPUPercent/100, r.MemoryPercent/100, r.MemoryBytes
-	l.HostCPU, l.HostMemory = r.HostCPUPercent/100, r.HostMemoryPercent/100
-}
-
-// Counted reports whether the load was on.
-func (r *Report) Counted() bool {
-	return r.Phase == engine.PhaseWarmup || r.Phase == engine.PhaseMeasurement
+	return l
 }
 
 // SecondAt is the one, counted from the start of the run, that most of a tick lies in which ended at a time.
@@ -70,19 +51,23 @@ func SecondAt(start, end time.Time, tickSeconds float64) int32 {
 	return int32(min(max(math.Floor(middle.Sub(start).Seconds()), 0), math.MaxInt32))
 }
 
-// Report adds what a run worker reported in a second. before is its report before that, nil when this is the first.
-// Where it made two in one second, their counts add up, and of the rest the later one stays.
-func (s *Seconds) Report(second int32, r, before *Report) {
-	l := r.Load
-	if before != nil && before.Phase == r.Phase {
-		l.Counts = l.minus(before.Counts)
+// Report adds what a run worker reported in a second; outside of the load that is nothing. before is its snapshot before
+// that, nil when this is the first. Where it made two in one second, their counts add up, and of the rest the later one
+// stays.
+func (s *Seconds) Report(second int32, w, before *engine.WorkerSnapshot) {
+	if w.Phase != engine.PhaseWarmup && w.Phase != engine.PhaseMeasurement {
+		return
 	}
-	s.load(WorkerKey{Moment{second, r.Phase == engine.PhaseWarmup}, r.Worker}, l)
+	l := loadOf(w)
+	if before != nil && before.Phase == w.Phase {
+		l.Counts = l.minus(Counts{before.Scheduled, before.Dropped, before.Retries})
+	}
+	s.load(WorkerKey{Moment{second, w.Phase == engine.PhaseWarmup}, w.WorkerID}, l)
 }
 
-func (s *Seconds) load(key WorkerKey, l Load) {
+func (s *Seconds) load(key WorkerKey, l *Load) {
 	if old := s.Loads[key]; old != nil {
 		l.Scheduled, l.Dropped, l.Retries = l.Scheduled+old.Scheduled, l.Dropped+old.Dropped, l.Retries+old.Retries
 	}
-	s.Loads[key] = &l
+	s.Loads[key] = l
 }

@@ -44,11 +44,10 @@ func run(seconds int) *rollup.Run {
 	r := &rollup.Run{Run: engine.Run{RunID: "r-1", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	r.Seconds.Add(b)
 	for i := range seconds {
-		report := rollup.Report{Worker: fmt.Sprint("w", i%2), Phase: engine.PhaseMeasurement, Load: rollup.Load{Node: "n1",
-			Counts: rollup.Counts{Scheduled: 9, Dropped: int64(i % 5), Retries: 1}, Connections: i % 7, TargetConnections: 8,
-			Waiting: i % 3, TargetRate: rollup.Unknown, CPU: 0.25, Memory: 0.5, MemoryBytes: 1 << 30, HostCPU: 0.75,
-			HostMemory: 0.125}}
-		r.Seconds.Report(int32(i), &report, nil)
+		r.Seconds.Report(int32(i), &engine.WorkerSnapshot{WorkerID: fmt.Sprint("w", i%2), Phase: engine.PhaseMeasurement,
+			NodeID: "n1", Scheduled: 9, Dropped: int64(i % 5), Retries: 1, ActiveConnections: i % 7, TargetConnections: 8,
+			Waiting: i % 3, Resources: engine.Resources{CPUPercent: 25, MemoryPercent: 50, MemoryBytes: 1 << 30,
+				HostCPUPercent: 75, HostMemoryPercent: 12.5}}, nil)
 	}
 	r.PerHour = func(w engine.Warehouse) (float64, bool) { return float64(w.StartedClusters), w.Running != 1 }
 	for i := range 3 {

@@ -206,13 +206,14 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	if e.Run.WarmupEndTime.IsZero() {
 		v.SetUnmeasured()
 	}
-	if err := s.saveResults(ctx, e, parent, workers); err != nil {
+	result := s.parentResult(e, parent)
+	if err := s.saveResults(ctx, e, result, workers); err != nil {
 		if ctx.Err() != nil {
 			return o
 		}
 		o.Problems = append(o.Problems, "The results could not be stored: "+engine.AsError(err).Message)
 	}
-	o.Summary = Summarize(e.Run, s.parentResult(e, parent))
+	o.Summary = Summarize(e.Run, result)
 	return o
 }
 

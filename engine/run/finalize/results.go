@@ -36,20 +36,23 @@ func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 }
 
 // saveResults writes the workers first: a parent with figures means that all is there.
-func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Figures,
+func (s *Service) saveResults(ctx context.Context, e Evidence, parent engine.RunResult,
 	workers []*engine.Figures) error {
 	var rows []engine.RunResult
 	for i, c := range e.Workers {
 		group := c.Group
+		if workers[i] != nil {
+			workers[i].LoadStart = c.LoadStart
+		}
 		status := e.Run.Status
 		if c.Failure != "" {
 			status = engine.StatusFailed
 		}
 		rows = append(rows, engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID,
 			WorkerGroupID: &group, RunName: e.Run.RunName, Status: status,
-			EndTime: e.Run.EndTime, Figures: c.figuresWithStart(workers[i]), FailureReason: c.Failure})
+			EndTime: e.Run.EndTime, Figures: workers[i], FailureReason: c.Failure})
 	}
-	rows = append(rows, s.parentResult(e, parent))
+	rows = append(rows, parent)
 	j := e.Writer.SaveResults("the results", rows, nil)
 	select {
 	case <-j.Done():
@@ -57,16 +60,6 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// figuresWithStart are its figures with how its load began; they may be those of the whole run, too.
-func (w Worker) figuresWithStart(f *engine.Figures) *engine.Figures {
-	if f == nil {
-		return nil
-	}
-	own := *f
-	own.LoadStart = w.LoadStart
-	return &own
 }
 
 // CountedResult is a run worker's row of the results with what it has counted, which is known.

@@ -114,6 +114,9 @@ type seeded struct {
 // misses takes one rule out at a time, and looks for what is said about it.
 func (s story) misses(t *testing.T, bugs []seeded) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make check-ci: it is a test of the simulation, and lives hundreds of seeds")
+	}
 	t.Parallel()
 	unraced(t)
 	for _, bug := range bugs {

@@ -30,6 +30,7 @@ func alertRows(runs ...string) *column.Batch {
 
 // TestARuleTellsOfEachRunOnce: the row that stopped a run is kept, and not told again with the next window.
 func TestARuleTellsOfEachRunOnce(t *testing.T) {
+	t.Parallel()
 	var alerts Alerts
 	broken := errors.New("the store is away")
 	stop := func(_ context.Context, run, sentence string) error {
@@ -58,6 +59,7 @@ func TestARuleTellsOfEachRunOnce(t *testing.T) {
 
 // TestAWebhookTellsWhatItPosted: and what it could not post. The oldest alerts are forgotten.
 func TestAWebhookTellsWhatItPosted(t *testing.T) {
+	t.Parallel()
 	var status atomic.Int64
 	status.Store(http.StatusOK)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -94,6 +96,7 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 // TestARunThatHasEndedWasNotStoppedByARule: the rows of a rule come to nothing then, which is no failure of the query,
 // and its alert says so.
 func TestARunThatHasEndedWasNotStoppedByARule(t *testing.T) {
+	t.Parallel()
 	var alerts Alerts
 	asked := 0
 	sink := NewGuardrail(t.Context(), "slow", Config{}, alertColumns, func(context.Context, string, string) error {

@@ -24,6 +24,7 @@ func csv(path string) Config {
 
 // TestFilesOutsideAreNotOpened, nor links, devices, pipes and folders inside.
 func TestFilesOutsideAreNotOpened(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "inside")
 	must := func(err error) {
@@ -169,6 +170,7 @@ func TestPeersThatBehaveBadly(t *testing.T) {
 
 // TestAQuietPeerHoldsNoRowsBack: what came is passed on though the batch is not full.
 func TestAQuietPeerHoldsNoRowsBack(t *testing.T) {
+	t.Parallel()
 	stop := make(chan struct{})
 	defer close(stop)
 	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
@@ -193,6 +195,7 @@ func TestAQuietPeerHoldsNoRowsBack(t *testing.T) {
 // TestASlowStreamIsPassedOn: rows that come one by one, each sooner than a peer is called quiet, do not wait for a full
 // batch.
 func TestASlowStreamIsPassedOn(t *testing.T) {
+	t.Parallel()
 	stop := make(chan struct{})
 	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
 		for {
@@ -222,6 +225,7 @@ func TestASlowStreamIsPassedOn(t *testing.T) {
 
 // TestEmptyLines are NULL where a row of CSV has one column that may be; elsewhere they are no rows.
 func TestEmptyLines(t *testing.T) {
+	t.Parallel()
 	must := column.Column{Name: "n", Type: column.Int64Type, NotNull: true}
 	for _, c := range []struct {
 		columns []column.Column
@@ -275,6 +279,7 @@ func FuzzRows(f *testing.F) {
 
 // TestALineWithoutEndIsToldOf: a row that is too long counts as soon as it is, not when it ends, which it may never.
 func TestALineWithoutEndIsToldOf(t *testing.T) {
+	t.Parallel()
 	ended := make(chan struct{})
 	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
 		_, _ = io.WriteString(c, "1,a\n"+strings.Repeat("x", 3<<20))
@@ -301,6 +306,7 @@ func TestALineWithoutEndIsToldOf(t *testing.T) {
 // TestLongTextsStayWhatTheyAre: rows of a megabyte each are no NULLs, however many a batch may have, and a batch of
 // them does not fill the memory.
 func TestLongTextsStayWhatTheyAre(t *testing.T) {
+	t.Parallel()
 	config := csv("")
 	config["SOURCE.BATCH_ROWS"] = int64(65536)
 	line := "1," + strings.Repeat("x", 1_000_000) + "\n"
@@ -333,6 +339,7 @@ func TestLongTextsStayWhatTheyAre(t *testing.T) {
 
 // TestMembersThatDifferInCase: a row has the same values each time, and those of the exact name where it has that.
 func TestMembersThatDifferInCase(t *testing.T) {
+	t.Parallel()
 	config := csv("")
 	config["PARSER.TYPE"] = "JSON"
 	for range 50 {
@@ -350,6 +357,7 @@ func TestMembersThatDifferInCase(t *testing.T) {
 // TestQueriesThatShareAFile: several queries write one file, each row stands whole, none is lost, and the names of
 // columns stand there once; who begins when all others have ended empties it.
 func TestQueriesThatShareAFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	folder, err := OpenFolder(dir)
 	if err != nil {

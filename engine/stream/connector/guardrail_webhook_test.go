@@ -47,6 +47,7 @@ func opened(t *testing.T, to string, p *egress.Policy, patience time.Duration, t
 // TestAFailureKeepsTheAddressToItself: readers of a query see why rows could not be posted, and to which host, but not
 // what is behind it.
 func TestAFailureKeepsTheAddressToItself(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -115,6 +116,7 @@ func says(head string, more func(io.Writer) error) func(net.Conn) {
 // TestAddressesThatBehaveBadly: what another attempt may cure is tried again, and for so long only; what it does not
 // cure is not. Who waits is told each time. An answer without an end is not read to it.
 func TestAddressesThatBehaveBadly(t *testing.T) {
+	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\n"
 	nobody, _ := sinkPeer(t, func(net.Conn) {})
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
@@ -184,6 +186,7 @@ func TestAddressesThatBehaveBadly(t *testing.T) {
 
 // TestRowsKeepTheirNameWhenTheyAreTriedAgain: so that who has taken them knows them.
 func TestRowsKeepTheirNameWhenTheyAreTriedAgain(t *testing.T) {
+	t.Parallel()
 	var names []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		names = append(names, r.Header.Get(deliveryHeader))
@@ -226,6 +229,7 @@ func TestRowsKeepTheirNameWhenTheyAreTriedAgain(t *testing.T) {
 
 // TestAStopWaitsForNoAddress: whether it does not answer, or is to be tried again later.
 func TestAStopWaitsForNoAddress(t *testing.T) {
+	t.Parallel()
 	hang := make(chan struct{})
 	hangs, _ := sinkPeer(t, func(net.Conn) { <-hang })
 	t.Cleanup(func() { close(hang) }) // before the address waits for it

@@ -16,6 +16,7 @@ import (
 // TestTheNewestRowIsAGauge: of each set of labels, beside that of another query with the same metric, until the query
 // ends.
 func TestTheNewestRowIsAGauge(t *testing.T) {
+	t.Parallel()
 	var m Metrics
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(&m)
@@ -73,6 +74,7 @@ func gathered(t *testing.T, r *prometheus.Registry) string {
 
 // TestWhatCanBeNoMetric is refused with the statement.
 func TestWhatCanBeNoMetric(t *testing.T) {
+	t.Parallel()
 	text, number := column.Type{Kind: column.Text}, column.Type{Kind: column.Int, Bits: 64}
 	for what, columns := range map[string][]column.Column{
 		"no column is a number":                     {{Name: "a", Type: text}},

@@ -10,6 +10,7 @@ import (
 
 // TestWholeNumbersOfJSON: what is whole is written by its digits, and what is not, or too large, is left as it is.
 func TestWholeNumbersOfJSON(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]string{"1.0": "1", "1": "1", "-3.000": "-3", "1e2": "100", "1.5e1": "15", "120e-1": "12",
 		"0.0": "0", "-0.0": "0", "0e5": "0", "1.5": "1.5", "1e-1": "1e-1", "1e400": "1e400", "true": "true", "10.0": "10"} {
 		if got := string(wholeNumber([]byte(raw))); got != want {

@@ -15,6 +15,7 @@ import (
 // TestClocksThatAreOff: a query that is not deployed yet goes to a server whose clock is another one. It is neither
 // kept waiting until that has come to the time that was written down, nor given up since it has passed long ago.
 func TestClocksThatAreOff(t *testing.T) {
+	t.Parallel()
 	for what, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(what, func(t *testing.T) {
 			k := &catalogtest.Store{}

@@ -121,6 +121,7 @@ func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 
 // TestSourcesOfTheProductStay: nobody takes a source away that queries of everybody read, or mixes rows into it.
 func TestSourcesOfTheProductStay(t *testing.T) {
+	t.Parallel()
 	k := &catalogtest.Store{}
 	c := begin(t, k, &pipes{}, "one")
 	contents, err := k.CatalogContents(t.Context())
@@ -190,6 +191,7 @@ func tell(p *pipes, event string) {
 
 // TestFromCreateToDrop: a query runs, its rows reach the sink, and it is gone when it is dropped.
 func TestFromCreateToDrop(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"", " GRACEFUL"} {
 		k, p := &catalogtest.Store{}, &pipes{}
 		c := begin(t, k, p, "one")
@@ -215,6 +217,7 @@ func TestFromCreateToDrop(t *testing.T) {
 
 // TestAcceptedBeforeAnythingIsOpened: a client does not wait for what a query reads and writes.
 func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{late: make(chan struct{})}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
@@ -229,6 +232,7 @@ func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
 
 // TestErrorsThatStay: the query FAILED, says why, and is kept until it is dropped.
 func TestErrorsThatStay(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{refuse: fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
@@ -252,6 +256,7 @@ func TestErrorsThatStay(t *testing.T) {
 
 // TestErrorsThatPass: what cannot be reached is tried again until it can.
 func TestErrorsThatPass(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{refuse: errors.New("connection refused")}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
@@ -272,6 +277,7 @@ func TestErrorsThatPass(t *testing.T) {
 
 // TestASlowQueryFails: who tells rows does not wait for who reads them.
 func TestASlowQueryFails(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
@@ -288,6 +294,7 @@ func TestASlowQueryFails(t *testing.T) {
 
 // TestAnotherServerGoesOn: when a server is gone its queries run at another, once.
 func TestAnotherServerGoesOn(t *testing.T) {
+	t.Parallel()
 	k, one, two := &catalogtest.Store{}, &pipes{}, &pipes{}
 	first := begin(t, k, one, "one")
 	execute(t, first, sinks)
@@ -316,6 +323,7 @@ func TestAnotherServerGoesOn(t *testing.T) {
 
 // TestQuietCatalog: once everything is as it is desired, nothing is written.
 func TestQuietCatalog(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
@@ -331,6 +339,7 @@ func TestQuietCatalog(t *testing.T) {
 // TestACrashAtAnyStep: whichever write is the last one before a server ends, the next server brings things to what is
 // desired.
 func TestACrashAtAnyStep(t *testing.T) {
+	t.Parallel()
 	for last := range 8 {
 		k, p := &catalogtest.Store{}, &pipes{}
 		c := begin(t, k, p, "one")
@@ -381,6 +390,7 @@ func (s *saved) Describe(_ context.Context, id, schema, name string) (postgres.T
 // TestStatementsAreCheckedBeforeTheyAreApplied: each connection and table is asked for once, between two looks at the
 // catalog; what is wrong is said of the first statement that is.
 func TestStatementsAreCheckedBeforeTheyAreApplied(t *testing.T) {
+	t.Parallel()
 	k, denied := &catalogtest.Store{}, errors.New("not yours")
 	a := catalog.ConnectionGrant{Exists: true, ID: "1", Name: "a", Driver: "postgres"}
 	s := &saved{grants: map[string]catalog.ConnectionGrant{"a": a, "1": a,

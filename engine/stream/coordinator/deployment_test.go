@@ -32,6 +32,7 @@ func (slow) Sink(ctx context.Context, _ catalog.Query, _ catalog.Sink, _ []colum
 // TestWhatHasLeftIsKnownToBeGone: a fragment of this process that was not ready in time is asked for by nobody once its
 // goroutine has ended: it has failed, and another attempt may begin.
 func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
+	t.Parallel()
 	const text = "CREATE LOGICAL SOURCE a(x INT64); CREATE PHYSICAL SOURCE FOR a TYPE FILE ON n SET('a.csv' AS " +
 		"SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE); CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT x FROM a INTO s"
 	c := catalog.FromContents(catalog.Contents{Workers: []catalog.Worker{{Host: "n", Slots: 1, State: catalog.Active}}})
@@ -130,6 +131,7 @@ func (e *ends) Stop(_ context.Context, host string, _ fragment.Key) error {
 // TestAFragmentThatCameAfterItsAttemptEnds: a worker came to a query whose attempt had failed on another; its fragment
 // was STARTED for ever, since nobody asked that worker, and the query neither FAILED nor let its name go.
 func TestAFragmentThatCameAfterItsAttemptEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		workers := &ends{}
 		d := adoptedDeployment(Options{Runner: workers, Now: time.Now}, catalog.Query{Fragments: []catalog.Fragment{
@@ -151,6 +153,7 @@ func TestAFragmentThatCameAfterItsAttemptEnds(t *testing.T) {
 // TestTheLastAttemptIsTold: what an attempt read that was lost is read again by the next one; where that found nothing,
 // nothing was read. One that only ended what may have run elsewhere tells nothing. Times are the server's.
 func TestTheLastAttemptIsTold(t *testing.T) {
+	t.Parallel()
 	const ahead = time.Hour
 	c := &Coordinator{running: map[int64]*deployment{}, ended: map[int64]Live{}}
 	attempt := func(went bool, read int64) {

@@ -15,6 +15,7 @@ import (
 // TestADrainingNodeTakesNothingNew: what is there goes on, and begins anew there when it has to; a new query is
 // refused, until the node is resumed.
 func TestADrainingNodeTakesNothingNew(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	is := func(host string, state catalog.WorkerState) {
@@ -64,6 +65,7 @@ func TestADrainingNodeTakesNothingNew(t *testing.T) {
 // TestADrainingNodeTellsWhileItBearsLoad: a query over what nodes tell of themselves comes to one that drains as long
 // as that has load, of which the query would otherwise not know, and to no idle one.
 func TestADrainingNodeTellsWhileItBearsLoad(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b", "c")
 	nodes.drain("b", true, true)
 	nodes.drain("c", true, false)

@@ -225,6 +225,7 @@ func (c *cluster) running() (n int) {
 
 // TestFragmentsRunOnNodes: rows of both reach the sink, a slot is taken on each, and a drop leaves nothing.
 func TestFragmentsRunOnNodes(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
@@ -259,6 +260,7 @@ func TestFragmentsRunOnNodes(t *testing.T) {
 // TestAllFragmentsOrNone: while one of the nodes cannot open its source nothing is read on the other one; dropped then,
 // the query is cancelled.
 func TestAllFragmentsOrNone(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{late: make(chan struct{})}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
@@ -279,6 +281,7 @@ func TestAllFragmentsOrNone(t *testing.T) {
 // TestANodeThatIsCutOff: the others end, the query waits, and is one again when the node is back; the fragment that it
 // ran meanwhile, without anybody knowing, does not give a row.
 func TestANodeThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
@@ -316,6 +319,7 @@ func TestANodeThatIsCutOff(t *testing.T) {
 // TestZombies: a fragment that the catalog does not know, or knows in a later epoch, is stopped; one of this epoch is
 // not.
 func TestZombies(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
@@ -349,6 +353,7 @@ func TestZombies(t *testing.T) {
 
 // TestALaterFragmentEndsAnEarlierOne, and an earlier one is refused.
 func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
@@ -396,6 +401,7 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 
 // TestAServerWithoutAWayToANode leaves its state to those that have one, and what runs there alone.
 func TestAServerWithoutAWayToANode(t *testing.T) {
+	t.Parallel()
 	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
 	c := beginOver(t, k, p, nodes)
 	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })

@@ -61,6 +61,7 @@ func openOver(t *testing.T, k coordinator.Options) *coordinator.Coordinator {
 // TestNothingRunsLongerThanItsLease: a look that hangs at the store for longer than a lease does not keep the server
 // from ending what another one begins then. (Found by the simulation: a query ran on two servers.)
 func TestNothingRunsLongerThanItsLease(t *testing.T) {
+	t.Parallel()
 	k, one, two := &catalogtest.Store{}, &pipes{}, &pipes{}
 	store := &silent{Store: k}
 	sources := "CREATE LOGICAL SOURCE run_events(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, " +
@@ -99,6 +100,7 @@ func TestNothingRunsLongerThanItsLease(t *testing.T) {
 // TestALeaseThatALookHasGotBackEnds like any other, though nobody renews it. (Found by the simulation: a query ran on
 // two servers.)
 func TestALeaseThatALookHasGotBackEnds(t *testing.T) {
+	t.Parallel()
 	k, one, two := &catalogtest.Store{}, &pipes{}, &pipes{}
 	store := &silent{Store: k}
 	options := coordinator.Options{Store: store, Connectors: one, Owner: "one", Sources: system.Sources,
@@ -139,6 +141,7 @@ func TestALeaseThatALookHasGotBackEnds(t *testing.T) {
 
 // TestAWatchEndsWhileTheStoreIsSilent: who has gone away is not kept, and the second one does not wait for the first.
 func TestAWatchEndsWhileTheStoreIsSilent(t *testing.T) {
+	t.Parallel()
 	store := &silent{Store: &catalogtest.Store{}}
 	c := openOver(t, coordinator.Options{Store: store, Connectors: &pipes{}, Owner: "one"})
 	v, err := watch.Parse("WATCH SELECT name FROM queries")
@@ -180,6 +183,7 @@ func (s *seen) Source(_ context.Context, p catalog.PhysicalSource, columns []col
 // TestAQueryReadsWhatItWasAcceptedWith: a physical source that came after a query is not read by it when it begins
 // anew. It is not held by it, and could be dropped. (Found by the simulation.)
 func TestAQueryReadsWhatItWasAcceptedWith(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &seen{}
 	options := coordinator.Options{Store: k, Connectors: p, Owner: "one"}
 	c := openOver(t, options)

@@ -108,6 +108,7 @@ func (w *world) tell(a coordinator.Action) {
 // TestLife: whatever happens to workers and to whoever reconciles, once it is quiet a query runs everywhere or nowhere,
 // as it is wanted; what was dropped leaves nothing behind; and then nothing is written any more.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "hosts")]
 		w := &world{now: epoch, away: map[string]bool{}, runs: map[string]catalog.FragmentState{}, broken: map[string]bool{},
@@ -210,6 +211,7 @@ func everybody(string) bool { return true }
 
 // TestTheWatchdog: nothing is DEPLOYING for ever on workers that are there; where they are not it waits.
 func TestTheWatchdog(t *testing.T) {
+	t.Parallel()
 	q := query(catalog.Deploying, catalog.FragmentFailed)
 	q.Fragments[0].Failure, q.Fragments[0].RetryAt = "connection refused", epoch.Add(time.Hour)
 	q, _ = coordinator.Decide(q, everybody, epoch.Add(coordinator.DeployTimeout))
@@ -229,6 +231,7 @@ func TestTheWatchdog(t *testing.T) {
 // TestWhatHoldsAQueryUpIsTold: what a fragment that is tried again has failed with, and that its worker is not there;
 // nothing any more once it runs.
 func TestWhatHoldsAQueryUpIsTold(t *testing.T) {
+	t.Parallel()
 	q := query(catalog.Deploying, catalog.FragmentFailed, catalog.FragmentRunning)
 	q.Fragments[0].Failure = "NetworkError: connection refused"
 	for _, step := range []struct {
@@ -250,6 +253,7 @@ func TestWhatHoldsAQueryUpIsTold(t *testing.T) {
 
 // TestAttemptsAreFurtherAndFurtherApart: a fragment that does not start is tried again, not at once.
 func TestAttemptsAreFurtherAndFurtherApart(t *testing.T) {
+	t.Parallel()
 	q, now, starts := query(catalog.Deploying, catalog.FragmentRegistered), epoch, []time.Time{}
 	for now.Sub(epoch) < time.Minute {
 		var do []coordinator.Action
@@ -271,6 +275,7 @@ func TestAttemptsAreFurtherAndFurtherApart(t *testing.T) {
 
 // TestStuck: a worker that does not answer holds the name; when it is back the query goes.
 func TestStuck(t *testing.T) {
+	t.Parallel()
 	q := query(catalog.Running, catalog.FragmentRunning, catalog.FragmentRunning)
 	q.Desired = catalog.Stopped
 	away := func(host string) bool { return host == "a" }
@@ -294,6 +299,7 @@ func TestStuck(t *testing.T) {
 
 // TestALostWorkerReleasesADroppedQuery: what it had counts as gone after ReleaseAfter, and what others have does not.
 func TestALostWorkerReleasesADroppedQuery(t *testing.T) {
+	t.Parallel()
 	for others, want := range map[catalog.FragmentState]catalog.State{
 		catalog.FragmentStopped: catalog.Stopped, catalog.FragmentRunning: catalog.StoppingStuck,
 	} {
@@ -318,6 +324,7 @@ func TestALostWorkerReleasesADroppedQuery(t *testing.T) {
 
 // TestNobodyWaitsForAnotherClock: a next attempt that is further off than any wait was written down by another clock.
 func TestNobodyWaitsForAnotherClock(t *testing.T) {
+	t.Parallel()
 	q := catalog.Query{State: catalog.Deploying, Desired: catalog.Running, Since: epoch,
 		Fragments: []catalog.Fragment{{Host: "a", State: catalog.FragmentFailed, Attempts: 3}}}
 	for after, due := range map[time.Duration]bool{0: true, 4 * time.Second: false, 15 * time.Second: false,

@@ -16,6 +16,7 @@ import (
 
 // TestWhatIsKnownOfAQueryThatRuns: its rates, when its last row left, and how far it has come in the time of its rows.
 func TestWhatIsKnownOfAQueryThatRuns(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId FROM run_events INTO s;"+
@@ -78,6 +79,7 @@ func (f feeding) Read(to *column.Batch) error {
 
 // TestWhatBecameOfRowsIsKnownWhenAQueryHasEnded: rows that were left out are told of until it is dropped.
 func TestWhatBecameOfRowsIsKnownWhenAQueryHasEnded(t *testing.T) {
+	t.Parallel()
 	k := &catalogtest.Store{}
 	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: briefly{&pipes{}}, Owner: "one",
 		Sources: system.Sources, Lease: 2 * time.Second})

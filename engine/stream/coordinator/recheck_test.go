@@ -11,6 +11,7 @@ import (
 // TestAQueryIsSuspendedOfWhoWasJudged: a query that is created while users are read is not judged by them; what another
 // user has taken over since it was judged goes on.
 func TestAQueryIsSuspendedOfWhoWasJudged(t *testing.T) {
+	t.Parallel()
 	k := &catalogtest.Store{}
 	c := begin(t, k, &pipes{}, "one")
 	as := func(user, sql string) {

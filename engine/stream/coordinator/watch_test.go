@@ -18,6 +18,7 @@ import (
 // TestWatch: a watch begins with all, tells what changes, tells a slow reader of many changes as one, goes on behind a
 // position, and ends with its reader.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, "CREATE SINK s TYPE PRINT")
@@ -113,6 +114,7 @@ func (deaf) WatchCatalog(ctx context.Context, heard func()) error {
 // TestAWatchBeginsWithWhatIsThere, not with what another watcher was told a moment ago: another server may have told
 // more to who comes from there.
 func TestAWatchBeginsWithWhatIsThere(t *testing.T) {
+	t.Parallel()
 	k, p := &catalogtest.Store{}, &pipes{}
 	other := begin(t, k, p, "one")
 	c := begin(t, deaf{k}, p, "two")

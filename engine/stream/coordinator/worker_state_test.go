@@ -41,6 +41,7 @@ func (s *server) looks(kept map[string]catalog.WorkerState, now time.Time) {
 // written, write a few times and not all the time; when one comes to see what the other does, the catalog has that at
 // once, and nobody writes any more.
 func TestServersThatDisagree(t *testing.T) {
+	t.Parallel()
 	begin := time.Unix(0, 0)
 	a := &server{sees: map[string]catalog.WorkerState{"n": catalog.Draining}, told: coordinator.SentStates{}}
 	b := &server{sees: map[string]catalog.WorkerState{"n": catalog.Active}, told: coordinator.SentStates{}}
@@ -69,6 +70,7 @@ func TestServersThatDisagree(t *testing.T) {
 // TestWhatAllSeeIsKept: whatever servers have seen before and told, once all of them see the same the catalog has it a
 // minute later, and what a server sees for the first time, or anew, it has at once.
 func TestWhatAllSeeIsKept(t *testing.T) {
+	t.Parallel()
 	states := []catalog.WorkerState{catalog.Active, catalog.Draining, catalog.Unreachable}
 	rapid.Check(t, func(t *rapid.T) {
 		servers := []*server{}

@@ -111,7 +111,7 @@ func planned(t *testing.T, query string) *plan.Plan {
 }
 
 // TestSplitWindowsAreThoseOfPostgres: queries that are carried out on several nodes give the same.
-func TestSplitWindowsAreThoseOfPostgres(t *testing.T) { windows(t, split, 150, 3) }
+func TestSplitWindowsAreThoseOfPostgres(t *testing.T) { windows(t, split, many(150), 3) }
 
 // TestSplitJoinsAreThoseOfPostgres: and so do joins, whose sides are read on different nodes.
 func TestSplitJoinsAreThoseOfPostgres(t *testing.T) { joins(t, split) }
@@ -122,7 +122,7 @@ func TestASplitQueryIsTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 18))
 	rows := makeRows(r, 4000)
 	lates := int64(0)
-	for range 60 {
+	for range many(60) {
 		query := []string{
 			"SELECT start, end, k, COUNT(*) AS n, LAST(v) AS l, MIN(k) AS m, SUM(f) AS s FROM t GROUP BY k " +
 				"WINDOW SLIDING(ts, SIZE 60 SEC, ADVANCE BY 25 SEC, LATENESS 7 SEC) INTO s",

@@ -107,6 +107,7 @@ func read(t *testing.T, s connector.Source, rows int, each func(b *column.Batch,
 // TestRowsOfExecutions: columns have what the record has, errors without the values in their messages, transactions
 // under their names and without what is inside of them.
 func TestRowsOfExecutions(t *testing.T) {
+	t.Parallel()
 	h := &system.Hub{Node: "local"}
 	names := columns(t, connector.Executions)
 	one, two := h.Open(connector.Executions, nil), h.Open(connector.Executions, nil)
@@ -141,6 +142,7 @@ func TestRowsOfExecutions(t *testing.T) {
 // TestNoRowIsOverlookedByTime: the time that goes with rows is that of the run worker that has come least far; one that
 // cannot be asked holds it.
 func TestNoRowIsOverlookedByTime(t *testing.T) {
+	t.Parallel()
 	h := &system.Hub{}
 	s := h.Open(connector.Executions, nil)
 	defer s.Close()
@@ -177,6 +179,7 @@ func TestNoRowIsOverlookedByTime(t *testing.T) {
 // TestTimeIsThatOfTheRuns: the clock of a machine may be wrong, and a node has another one than the server of a run.
 // The time that goes with rows is the run's, before, during and after it; with a run worker it is told at once.
 func TestTimeIsThatOfTheRuns(t *testing.T) {
+	t.Parallel()
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
 		h := &system.Hub{}
 		s := h.Open(connector.Executions, nil)
@@ -212,6 +215,7 @@ func TestTimeIsThatOfTheRuns(t *testing.T) {
 // TestWhoReadsNotIsToldSo: a query that takes nothing fails once too many rows wait for it, the other one has all of
 // them, and who tells them has not waited.
 func TestWhoReadsNotIsToldSo(t *testing.T) {
+	t.Parallel()
 	h := &system.Hub{}
 	slow, quick := h.Open(connector.Executions, nil), h.Open(connector.Executions, nil)
 	defer slow.Close()
@@ -243,6 +247,7 @@ func TestWhoReadsNotIsToldSo(t *testing.T) {
 
 // TestWhatWasToldIsRead: a query that is ended has all that was told before, however it comes to lie.
 func TestWhatWasToldIsRead(t *testing.T) {
+	t.Parallel()
 	h := &system.Hub{}
 	for n := range 2000 {
 		s := h.Open("Heartbeats", nil)
@@ -267,6 +272,7 @@ func TestWhatWasToldIsRead(t *testing.T) {
 
 // TestExecutionsOfOtherNodes: a query that would not have all executions of a run fails.
 func TestExecutionsOfOtherNodes(t *testing.T) {
+	t.Parallel()
 	h := &system.Hub{Node: "local"}
 	tick := store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w1", NodeID: "local",
 		Status: engine.WorkerRunning, LastHeartbeat: time.Now()}}}
@@ -326,6 +332,7 @@ func TestExecutionsOfOtherNodes(t *testing.T) {
 // TestKindsOfASecond: quantiles are those of the second, from distributions that count over the phase, and unknown
 // where a snapshot is missing.
 func TestKindsOfASecond(t *testing.T) {
+	t.Parallel()
 	h := &system.Hub{}
 	s := h.Open(connector.KindStatistics, nil)
 	defer s.Close()

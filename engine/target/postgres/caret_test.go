@@ -10,6 +10,7 @@ import (
 )
 
 func TestPointed(t *testing.T) {
+	t.Parallel()
 	long := "SELECT 'ü" + strings.Repeat("x", 200) + "', nope FROM t"
 	for _, c := range []struct {
 		sql      string

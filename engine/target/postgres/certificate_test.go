@@ -15,6 +15,7 @@ import (
 
 // TestAnUnreadableCertificateIsCalledThat: whatever else the connection string holds, the word "port" for instance.
 func TestAnUnreadableCertificateIsCalledThat(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "transport.pem")
 	if err := os.WriteFile(empty, []byte("no PEM"), 0o600); err != nil {

@@ -61,6 +61,7 @@ func serve(t *testing.T, handle func(net.Conn)) (address string) {
 }
 
 func TestCheckSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +142,7 @@ func with(t *testing.T, dsn, database string) string {
 }
 
 func TestLogInFailures(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[string]string{
 		"28P01": `The password for user "u" is wrong`, "53300": "has no connections left",
 		"57P03": "is starting, stopping or recovering", "28000": `does not let user "u" in`,
@@ -208,6 +210,7 @@ func lookup() []engine.Statement {
 }
 
 func TestGarbageAndSilenceOnTheLoadPath(t *testing.T) {
+	t.Parallel()
 	var garble, mute atomic.Bool
 	through := proxy(t, func(_ int, p []byte) []byte {
 		if garble.Load() {
@@ -250,6 +253,7 @@ func TestGarbageAndSilenceOnTheLoadPath(t *testing.T) {
 // TestServerTypes binds each plugin type to each server type that the adapter
 // lists, and compares with what the server itself makes of the text.
 func TestServerTypes(t *testing.T) {
+	t.Parallel()
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
 	at := time.Date(2031, 5, 17, 13, 14, 15, 678000, time.UTC)
 	uuid := "6f8a1c1e-3b0e-4f2b-9d27-0a3d6a2f7c11"
@@ -337,6 +341,7 @@ func (s single) Len() int           { return 1 }
 func (s single) Value(int, int) any { return s.v }
 
 func TestOutOfRangeIsTheServersError(t *testing.T) {
+	t.Parallel()
 	db := openDSN(t, pgtest.Start(t).DSN("loadstone"), 0)
 	c, err := db.Connect(t.Context(),
 		[]engine.Statement{{ID: "s", SQL: "SELECT $1::int4", Binds: []engine.Bind{{Type: engine.TypeI64}}}})

@@ -9,5 +9,6 @@ import (
 
 // TestConformanceOfEvents: the same suite, driven as an event loop does.
 func TestConformanceOfEvents(t *testing.T) {
+	t.Parallel()
 	conform(t, targettest.Events(postgres.NewDriver()))
 }

@@ -12,6 +12,7 @@ import (
 // Looking at a target asks one query after the other: its connection is not pinged before each, which
 // behind a long way is a quarter of the time. One that the server has ended is another then, all the same.
 func TestLookingAtATargetPingsOnlyWhatHasLainIdle(t *testing.T) {
+	t.Parallel()
 	opened, err := NewDriver().Open(target.Config{DSN: secret.New(pgtest.Start(t).NewDatabase(t))})
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ func (r numbered) Value(row, column int) any {
 // TestWhatTakesNoCopyIsLoadedByInserts: PGlite breaks when a COPY begins, with every client. Its stand-in is a real Postgres
 // that calls itself so; the real one has been tried by hand.
 func TestWhatTakesNoCopyIsLoadedByInserts(t *testing.T) {
+	t.Parallel()
 	dsn := proxy(t, func(_ int, p []byte) []byte {
 		if bytes.Contains(p, []byte{'G', 0, 0, 0}) {
 			t.Error("a COPY began")

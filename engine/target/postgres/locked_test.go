@@ -11,6 +11,7 @@ import (
 // A target may answer the question about locks with anything: that ends in no
 // explanation, and not in a panic of the process.
 func TestAnAnswerOfAnotherShapeExplainsNoLock(t *testing.T) {
+	t.Parallel()
 	server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -113,6 +113,7 @@ func TestAPoolThatIsFullIsNamed(t *testing.T) {
 
 // TestAPoolerInStatementModeIsNamed: it has no transactions.
 func TestAPoolerInStatementModeIsNamed(t *testing.T) {
+	t.Parallel()
 	dsn := pooler(t, pgtest.Start(t).NewDatabase(t), "statement")
 	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
@@ -136,10 +137,10 @@ func TestAPoolerInStatementModeIsNamed(t *testing.T) {
 
 // TestLockSlotsThatAreUsedUpAreNamed: a partitioned table has more partitions than the server has room for locks.
 func TestLockSlotsThatAreUsedUpAreNamed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a cluster of its own, with many partitions")
 	}
-	t.Parallel()
 	server := pgtest.StartCrashable(t, map[string]string{"max_connections": "5", "max_locks_per_transaction": "10",
 		"max_prepared_transactions": "0", "max_worker_processes": "1", "max_wal_senders": "0"})
 	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN("postgres"))})
@@ -218,6 +219,7 @@ func impostor(t *testing.T, version string) string {
 
 // TestWhatIsNotPostgresIsNamed with its version string, whatever is asked of it first.
 func TestWhatIsNotPostgresIsNamed(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[string]string{
 		"PostgreSQL 12.3, compiled by Visual C++ build 1914, 64-bit, QuestDB": "64-bit, QuestDB",
 		"PostgreSQL 8.2.23 server protocol using H2 2.2.224":                  "using H2", "": `"8.2.23"`} {

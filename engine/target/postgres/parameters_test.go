@@ -295,6 +295,7 @@ func TestLoadIsBalanced(t *testing.T) {
 
 // TestAnAddressIsJudgedLikeAHost: hostaddr leads nowhere where a host may not lead, whatever the host is called.
 func TestAnAddressIsJudgedLikeAHost(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		list    []string
 		address string

@@ -15,6 +15,7 @@ import (
 
 // TestNoPasswordIsNotAWrongOne, on a server that asks by SCRAM and by MD5: the cure differs.
 func TestNoPasswordIsNotAWrongOne(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	admin, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {

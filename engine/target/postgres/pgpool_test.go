@@ -20,6 +20,7 @@ import (
 // TestPgpoolIsAskedOneStatementAtATime: it sends a text of several statements to the primary alone, and a SAVEPOINT behind
 // it to the standby too, where no transaction is open. It ends the session over that.
 func TestPgpoolIsAskedOneStatementAtATime(t *testing.T) {
+	t.Parallel()
 	socket, through := behind(t)
 	var mu sync.Mutex
 	savepoints := 0
@@ -75,6 +76,7 @@ func TestPgpoolIsAskedOneStatementAtATime(t *testing.T) {
 // TestPgpoolBeginsByItself: in raw mode it begins a transaction when a statement is prepared, and leaves it open. What came
 // after it would be rolled back.
 func TestPgpoolBeginsByItself(t *testing.T) {
+	t.Parallel()
 	open := false
 	dsn := proxy(t, func(_ int, p []byte) []byte {
 		open = (open || bytes.Contains(p, []byte{'t', 0, 0, 0, 6, 0, 0})) && !bytes.Contains(p, []byte("ROLLBACK\x00"))

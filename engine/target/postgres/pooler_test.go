@@ -123,12 +123,14 @@ func followsStatements(t *testing.T) bool {
 // TestThroughAPoolerInTransactionMode: more connections than the pooler has
 // sessions, statements and transactions, on both paths.
 func TestThroughAPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
 	bothPaths(t, func(t *testing.T, d target.Driver) { throughPooler(t, d, nil, "max_prepared_statements = 0") })
 }
 
 // TestThroughAPoolerThatFollowsStatements: prepared once for each connection, while the
 // pooler gives every transaction another session.
 func TestThroughAPoolerThatFollowsStatements(t *testing.T) {
+	t.Parallel()
 	if !followsStatements(t) {
 		t.Skip("the pgbouncer that is installed is older than 1.21")
 	}
@@ -204,6 +206,7 @@ func throughPooler(t *testing.T, d target.Driver, prepared *bool, settings strin
 
 // TestAPoolerIsNamed where it is what does not work.
 func TestAPoolerIsNamed(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	never := ""
 	if followsStatements(t) {

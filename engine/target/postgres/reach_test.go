@@ -61,6 +61,7 @@ func (l listener) callers(t *testing.T) (n int) {
 // TestOnlyWhatMayBeReached: by the address that a name has led to, and by the name; nobody else hears a byte. Each case
 // has a listener of its own: of a connection that was cut off the driver takes leave by another one, in its own time.
 func TestOnlyWhatMayBeReached(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		list    []string
 		host    string
@@ -98,6 +99,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 // connection is saved, too, each of its hosts, whatever is listed. A name is judged by what it leads to, when it is
 // dialled.
 func TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten(t *testing.T) {
+	t.Parallel()
 	for _, p := range []*egress.Policy{allowed(t), allowed(t, "0.0.0.0/0", "::/0", "metadata.google.internal")} {
 		server, ok := postgres.NewStrictDriver(nil, p).(target.SecretRedactor)
 		if !ok {
@@ -119,6 +121,7 @@ func TestWhereNobodyIsSpokenWithIsRefusedWhereItIsWritten(t *testing.T) {
 // TestSocketsAreReachedWhereTheyAreListed: when a connection is written, and again when it is dialled, where a link may
 // lead elsewhere by then.
 func TestSocketsAreReachedWhereTheyAreListed(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "reach") // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)

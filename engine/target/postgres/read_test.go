@@ -14,6 +14,7 @@ import (
 // TestAReadCannotWrite: whatever its text is, for as long as it may take, and as the
 // role that the connection names.
 func TestAReadCannotWrite(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	open := func(dsn string) target.Database {
 		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})

@@ -57,6 +57,7 @@ var conversions = []struct {
 // TestRefConversions binds what one statement returned to the next, for each pair
 // of types, and lets the server compare with its own cast.
 func TestRefConversions(t *testing.T) {
+	t.Parallel()
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
 	if err := db.Exec(t.Context(), "CREATE TYPE mood AS ENUM ('sad', 'so so')",
 		"CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)"); err != nil {
@@ -129,6 +130,7 @@ func TestTransactionAllocatesNothing(t *testing.T) {
 // TestLongRows: rows that are too long to be kept, alone or together, fail what refers to them and
 // nothing else.
 func TestLongRows(t *testing.T) {
+	t.Parallel()
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
 	c, err := db.Connect(t.Context(), []engine.Statement{
 		{ID: "endless", SQL: "SELECT repeat('x', 50000000)", Columns: []string{"v"}},
@@ -165,6 +167,7 @@ func TestLongRows(t *testing.T) {
 
 // TestPartialRows: a kept row that arrives in pieces, and is large, is kept whole.
 func TestPartialRows(t *testing.T) {
+	t.Parallel()
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
 	conn, err := db.Connect(t.Context(), []engine.Statement{
 		{ID: "source", SQL: "SELECT repeat(x::text, 200000) FROM generate_series(1, 3) x", Columns: []string{"v"}},

@@ -13,6 +13,7 @@ import (
 
 // What answers every question with one row of one number is no Postgres: whatever is asked of it, the process lives on.
 func TestAnAnswerOfAnotherShapeEndsNoProcess(t *testing.T) {
+	t.Parallel()
 	server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
 	if err != nil {
 		t.Fatal(err)

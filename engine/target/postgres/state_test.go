@@ -52,6 +52,7 @@ func connect(t *testing.T, d target.Driver, cfg target.Config, list []engine.Sta
 // TestAnOperationThatLeavesATransactionOpenFails: what follows it would be rolled
 // back, and counted as done.
 func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
+	t.Parallel()
 	bothPaths(t, func(t *testing.T, d target.Driver) {
 		dsn := pgtest.Start(t).NewDatabase(t)
 		admin, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
@@ -102,6 +103,7 @@ func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 
 // TestAlteredTablesArePreparedAgain: once, and on every connection by itself.
 func TestAlteredTablesArePreparedAgain(t *testing.T) {
+	t.Parallel()
 	bothPaths(t, func(t *testing.T, d target.Driver) {
 		dsn := pgtest.Start(t).NewDatabase(t)
 		admin, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})

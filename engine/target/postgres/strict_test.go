@@ -17,6 +17,7 @@ import (
 // TestTheCanaryGetsNoConnection sends what joins a saved password to a listener
 // that nothing may reach, through every spelling that an attacker has.
 func TestTheCanaryGetsNoConnection(t *testing.T) {
+	t.Parallel()
 	canary, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 // TestLoadThroughTLS runs the load path, a timeout with its cancel request
 // included, through a TLS terminator in front of the real server.
 func TestLoadThroughTLS(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

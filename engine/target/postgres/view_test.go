@@ -146,6 +146,7 @@ func gone(t *testing.T, admin target.Database) error {
 // TestACopyIsAnAnswerLikeOthers: rows that are read are counted, and a COPY that waits for rows is an error of its own,
 // after which the session goes on.
 func TestACopyIsAnAnswerLikeOthers(t *testing.T) {
+	t.Parallel()
 	bothPaths(t, func(t *testing.T, d target.Driver) {
 		dsn := pgtest.Start(t).NewDatabase(t)
 		_, c := connect(t, d, target.Config{DSN: secret.New(dsn)}, statements(

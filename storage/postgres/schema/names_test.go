@@ -31,6 +31,7 @@ const planted = `
 // TestNamesThatLookLikeIDsAreRenamed: after the upgrade no name looks like an id, what was named is what was named
 // before, and a second pass changes nothing. Rows of today cannot have such a name.
 func TestNamesThatLookLikeIDsAreRenamed(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	conn := connect(t, dsn)
 	exec(t, conn, version16+sinceRenamed)

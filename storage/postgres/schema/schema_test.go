@@ -36,6 +36,7 @@ func exec(t testing.TB, conn *pgx.Conn, text string, args ...any) {
 }
 
 func TestSchemaIsCheckedAndApplied(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	says := func(want string) {
 		t.Helper()
@@ -87,6 +88,7 @@ func TestSchemaIsCheckedAndApplied(t *testing.T) {
 }
 
 func TestPrintedSchemaApplies(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	exec(t, connect(t, dsn), sql.Print())
 	if err := schema.Check(t.Context(), connect(t, dsn)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 // TestSchemaCheckSeesWhatWasChanged damages schemas whose version rows stay as they are.
 func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	type damage struct{ sql, says string }
 	for name, c := range map[string]struct {
@@ -88,6 +89,7 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 }
 
 func TestSchemaCheckSaysWhenItMayNotLook(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	dsn := pg.NewDatabase(t)
 	if err := schema.Apply(t.Context(), dsn); err != nil {

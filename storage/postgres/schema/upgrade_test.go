@@ -71,6 +71,7 @@ func one[T any](t testing.TB, conn *pgx.Conn, query string) (value T) {
 // TestTheVersionBeforeIsUpgraded applies the schema to databases of the versions 14 to 17, in each of the ways there
 // are. Rows stay, triggers work under their new names, and the old objects are gone.
 func TestTheVersionBeforeIsUpgraded(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	for name, apply := range map[string]func(dsn string, conn *pgx.Conn) error{
 		"Apply":  func(dsn string, _ *pgx.Conn) error { return schema.Apply(t.Context(), dsn) },
@@ -123,6 +124,7 @@ func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 // TestOlderSchemasAreRefused: whoever applies the schema to a database that it does not upgrade reads one sentence that
 // says what to do, and the database stays as it is.
 func TestOlderSchemasAreRefused(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	for version, hash := range map[int]string{1: "c0e7b2ac", 13: "6ac385c4", 14: "an earlier one"} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
@@ -181,6 +183,7 @@ func refusal(t testing.TB, from, sentence string, version int, hash string) {
 // TestApplyingTwiceChangesNothing runs all files once more over a database with rows: no object is made again, and no
 // table is written again. schema.Apply itself would stop at the version.
 func TestApplyingTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Start(t).NewDatabase(t)
 	if err := schema.Apply(t.Context(), dsn); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func set(t *testing.T, b *rollup.Batch) *series.Set {
 	r := &rollup.Run{Run: engine.Run{RunID: "r-1", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	r.Seconds.Add(b)
 	for _, report := range reports() {
-		r.Seconds.Report(rollup.SecondAt(noon, report.At, report.TickSeconds), &report, nil)
+		r.Seconds.Report(rollup.SecondAt(noon, report.Timestamp.Time, report.TickSeconds), &report, nil)
 	}
 	r.PerHour = func(w engine.Warehouse) (float64, bool) { return 720 * float64(1+w.Queued), true }
 	for i := range 3 {
@@ -83,21 +83,22 @@ func set(t *testing.T, b *rollup.Batch) *series.Set {
 }
 
 // reports are those of two run workers on one node and of a third on another, each second of ten.
-func reports() (all []rollup.Report) {
+func reports() (all []engine.WorkerSnapshot) {
+	rate := 100.0
 	for i := range 10 {
 		for worker := range 3 {
 			phase := engine.PhaseMeasurement
 			if i < 4 {
 				phase = engine.PhaseWarmup
 			}
-			l := rollup.Load{Node: "n1", Counts: rollup.Counts{Scheduled: 100, Dropped: int64(worker)},
-				Connections: i + worker, TargetConnections: 12, Waiting: rollup.Unknown, TargetRate: 100,
-				CPU: 0.25 * float64(worker), Memory: 0.5, MemoryBytes: int64(1000 * i)}
+			w := engine.WorkerSnapshot{WorkerID: fmt.Sprint("w", worker), NodeID: "n1", Phase: phase, TickSeconds: 1,
+				Timestamp: engine.At(noon.Add(time.Duration(i+1) * time.Second)), Scheduled: 100, Dropped: int64(worker),
+				ActiveConnections: i + worker, TargetConnections: 12, Waiting: rollup.Unknown, TargetQPS: &rate,
+				Resources: engine.Resources{CPUPercent: 25 * float64(worker), MemoryPercent: 50, MemoryBytes: int64(1000 * i)}}
 			if worker == 2 {
-				l.Node, l.Waiting, l.TargetRate = "n2", 3, rollup.Unknown
+				w.NodeID, w.Waiting, w.TargetQPS = "n2", 3, nil
 			}
-			all = append(all, rollup.Report{Worker: fmt.Sprint("w", worker), Phase: phase, TickSeconds: 1,
-				At: noon.Add(time.Duration(i+1) * time.Second), Load: l})
+			all = append(all, w)
 		}
 	}
 	return all
