@@ -222,8 +222,8 @@ func TestEnrichmentsAreJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(r.reasons)
-		if want := []string{"It was stopped: ada, who asked for it, is locked out.",
-			"It was stopped: ada, who started the run, is locked out."}; !slices.Equal(r.reasons, want) ||
+		if want := []string{"It was stopped: the user who asked for it has no right to it any more.",
+			"It was stopped: the user who started the run has no right to it any more."}; !slices.Equal(r.reasons, want) ||
 			len(r.origins) != 2 {
 			t.Errorf("stopped with %q, left %v", r.reasons, r.origins)
 		}
