@@ -333,7 +333,7 @@ func resultsTakenElsewhere(ctx context.Context, s *stage) (string, error) {
 		return "", err
 	}
 	given := account("lake", "a.example")
-	given["access"] = map[string]any{"owner": "owner"}
+	given["access"] = map[string]any{"restricted": false, "owner": "owner"}
 	if err := admin.Do(ctx, http.MethodPut, "/api/connections/"+lake.ID, given, nil); err != nil {
 		return "", err
 	}
