@@ -392,7 +392,8 @@ func (s *Server) supervisor() *auth.Supervisor {
 		work = append(work, auth.QueriesWork{Authorizer: authorizer, Queries: s.opts.Streams})
 	}
 	if s.opts.Tables != nil {
-		work = append(work, auth.TablesWork{Authorizer: authorizer, Tables: s.opts.Tables})
+		work = append(work, auth.TablesWork{Authorizer: authorizer, Tables: s.opts.Tables},
+			auth.LoginsWork{Authorizer: authorizer, Logins: s.opts.Tables})
 	}
 	if s.opts.Notifier != nil {
 		work = append(work, auth.HooksWork{Authorizer: authorizer, Hooks: s.opts.Notifier})

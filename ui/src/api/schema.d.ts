@@ -4218,11 +4218,34 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List the logins that read results
+         * @description Only an admin may: a session, or a token of the scope admin.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["QueryLoginList"];
+                    };
+                };
+            };
+        };
         put?: never;
         /**
          * Make a login that reads results
-         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else. A name that is there is 409, or gets another password with new_password.
+         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else, as long as the admin who made it is one. A name that is there is 409, or gets another password with new_password: it is let in again, and is the caller's then.
          */
         post: {
             parameters: {
@@ -7516,6 +7539,13 @@ export interface components {
             /** Format: int64 */
             total: number;
         };
+        KnownQueryLogin: {
+            name: string;
+            /** @description The admin who made it, or gave it its password last. Empty of one made before logins had owners, and of a user that was deleted. */
+            owner: string;
+            /** @description Whether it is not let in: its owner is locked out, deleted or no admin any more. new_password lets it in again. */
+            suspended: boolean;
+        };
         Latency: {
             /** Format: double */
             avg: number | null;
@@ -8821,6 +8851,9 @@ export interface components {
             name: string;
             /** @description Gives a login that is there another password; without it that is 409. */
             new_password?: boolean;
+        };
+        QueryLoginList: {
+            logins: components["schemas"]["KnownQueryLogin"][];
         };
         QueryQuestion: {
             /**
@@ -10708,6 +10741,7 @@ export type KindCurves = components['schemas']['KindCurves'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];
 export type KindFigures = components['schemas']['KindFigures'];
 export type KindRate = components['schemas']['KindRate'];
+export type KnownQueryLogin = components['schemas']['KnownQueryLogin'];
 export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
 export type LeftPlace = components['schemas']['LeftPlace'];
@@ -10797,6 +10831,7 @@ export type QueryColumn = components['schemas']['QueryColumn'];
 export type QueryExport = components['schemas']['QueryExport'];
 export type QueryLogin = components['schemas']['QueryLogin'];
 export type QueryLoginInput = components['schemas']['QueryLoginInput'];
+export type QueryLoginList = components['schemas']['QueryLoginList'];
 export type QueryQuestion = components['schemas']['QueryQuestion'];
 export type QueryRelation = components['schemas']['QueryRelation'];
 export type Ready = components['schemas']['Ready'];
