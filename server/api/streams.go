@@ -66,6 +66,7 @@ type StreamQuery struct {
 	Fragments []StreamFragment `json:"fragments" nullable:"false"`
 	Live      *StreamCounts    `json:"live" doc:"What became of its rows, also when it has ended; null where another server runs it, or nobody has."`
 	Trouble   *StreamTrouble   `json:"trouble" doc:"Why its sink takes no rows for the moment; null where it does, and where another server runs it."`
+	Waiting   string           `json:"waiting" doc:"What a source of it waits for, such as a connection that is made again; empty where none does."`
 	Output    []string         `json:"output" nullable:"false" doc:"Its last rows, where its sink is of the type PRINT."`
 }
 
@@ -225,7 +226,7 @@ func streamCatalogOf(contents catalog.Contents, c Coordinator) StreamCatalog {
 			Output: append([]string{}, c.Output(q.ID)...)}
 		l, here := live[q.ID]
 		if here {
-			one.Live = streamCountsOf(l, now)
+			one.Live, one.Waiting = streamCountsOf(l, now), l.Waiting
 		}
 		if t, waits := c.Trouble(q.ID); waits {
 			one.Trouble = &StreamTrouble{engine.At(t.Since), t.Attempts, t.Message}

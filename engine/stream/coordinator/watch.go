@@ -221,6 +221,7 @@ func (c *Coordinator) watch(
 	if then != nil {
 		resumed := streamwatch.Event{
 			Kind:     streamwatch.Resumed,
+			Type:     streamwatch.Resumed,
 			Columns:  v.Columns,
 			Position: after,
 			Rows:     v.SnapshotEvent(nil, "").Rows,
