@@ -210,7 +210,9 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		return results, err
 	}
 	for {
-		err = c.o.Store.ChangeCatalog(ctx, catalog.ScopeOf(parsed), all)
+		scope := catalog.ScopeOf(parsed)
+		scope.All = scope.All || by.KeepEqual
+		err = c.o.Store.ChangeCatalog(ctx, scope, all)
 		if err == nil {
 			c.wakeLoop()
 			return results, nil

@@ -322,6 +322,12 @@ func (c *Coordinator) adopt(q catalog.Query) *deployment {
 func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
 	workers Workers) (unsettled bool, err error) {
 	here, active := c.adopt(kept), workers.Active
+	if here != nil && !here.created.Equal(kept.CreatedAt) {
+		if !c.endReplaced(here, kept, active) {
+			return true, nil // its end wakes the reconciler
+		}
+		here = c.adopt(kept)
+	}
 	if here != nil {
 		for _, f := range kept.Fragments {
 			if !sql.SameName(f.Host, Server) && !active(f.Host) {
@@ -374,6 +380,32 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 		delete(c.running, q.ID)
 	}
 	return !q.State.Final() && q.State != catalog.Running, nil
+}
+
+// endReplaced ends what runs of a query that another one has taken the place of, and reports whether it has ended. Rows
+// on their way reach the sink where the one before was dropped so.
+func (c *Coordinator) endReplaced(d *deployment, q catalog.Query, active func(string) bool) bool {
+	lost := false
+	for _, f := range d.hosts() {
+		if !sql.SameName(f, Server) && !active(f) {
+			d.markLost(f, "is UNREACHABLE")
+			lost = true
+		}
+	}
+	if q.Graceful && !lost {
+		d.drain()
+	} else {
+		d.fail()
+	}
+	if !isClosed(d.done) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[q.ID] == d {
+		delete(c.running, q.ID)
+	}
+	return true
 }
 
 // stay is how long a query is in its state, as its owner has seen it.
