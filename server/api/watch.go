@@ -107,7 +107,7 @@ func (w *userWatches) enter(user string) error {
 	defer w.mu.Unlock()
 	if w.open[user] >= maxUserWatches {
 		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("You have %d watches of the catalog.",
-			maxUserWatches), Hint: "end one of them"}
+			maxUserWatches), Hint: "end one of them; the bound is fixed"}
 	}
 	w.open[user]++
 	return nil

@@ -250,7 +250,8 @@ func applyAll(ctx context.Context, to *catalog.Catalog, text string, parsed []sq
 			}
 		}
 		if bytes > maxAnswerBytes {
-			return nil, sql.Errorf(sql.InsufficientCapacity, text, p.At, "name what is to be shown, or ask for less at once",
+			return nil, sql.Errorf(sql.InsufficientCapacity, text, p.At, "name what is to be shown, or ask for less at once; "+
+				"the bound is fixed",
 				"what the statements show takes more than %d MiB", maxAnswerBytes>>20)
 		}
 		all = append(all, r.Result)

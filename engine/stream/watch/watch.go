@@ -159,7 +159,8 @@ const (
 
 // tooMuch is the error of a view that takes too much.
 func (v *View) tooMuch(format string, args ...any) error {
-	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE", format, args...)
+	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE; the bound is fixed",
+		format, args...)
 }
 
 // Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does. The account
@@ -191,7 +192,9 @@ func (v *View) Exceeded(e *memory.ExceededError) error {
 			"the server is for all queries and watches together", "the continuous queries of this process need the memory "+
 			"of the WATCH: they and all watches hold at most %d MiB", e.Limit>>20)
 	}
-	return v.tooMuch("the WATCH would hold more than %d MiB", e.Limit>>20)
+	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE; "+
+		"--streams-query-memory of the server is what a query or a watch holds", "the WATCH would hold more than %d MiB",
+		e.Limit>>20)
 }
 
 // maxPushBytes is about how much of a table is evaluated at a time.
