@@ -89,6 +89,8 @@ type Options struct {
 	Targets TargetFlags
 	// StreamMemory is what continuous queries and rules may hold.
 	StreamMemory StreamMemoryFlags
+	// StreamRelease says when a lost node has nothing of a continuous query any more.
+	StreamRelease StreamReleaseFlags
 	// Out says where metrics of live runs are sent.
 	Out ExportFlags
 	Log zerolog.Logger
