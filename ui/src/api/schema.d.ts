@@ -6674,7 +6674,7 @@ export interface components {
             /** Format: int64 */
             count: number;
             /** Format: double */
-            rate: number;
+            rate: number | null;
             top: components["schemas"]["ErrorGroup"][] | null;
         };
         ErrorGroup: {
@@ -6823,10 +6823,13 @@ export interface components {
             errors: number;
             /** Format: date-time */
             from: string | null;
+            /** @enum {string} */
+            kind?: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             /** Format: int64 */
             operations: number;
             /** Format: double */
             seconds: number;
+            statement_id?: string;
             to_the_end?: boolean;
         };
         Failure: {
@@ -6929,9 +6932,10 @@ export interface components {
             /** Format: int64 */
             operations: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             reads: number;
+            record_partial?: boolean;
             /** Format: int64 */
             retries: number;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
@@ -7000,7 +7004,7 @@ export interface components {
             baseline_p95_ms: number | null;
             confirmed: boolean;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             found: boolean;
@@ -7015,7 +7019,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             reason: string;
             /** Format: int64 */
             repetition: number;
@@ -7027,7 +7031,7 @@ export interface components {
             baseline_p95_ms: number | null;
             confirmed: boolean;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             found: boolean;
@@ -7049,7 +7053,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             reason: string;
             repetitions?: components["schemas"]["FindMaxRepetition"][] | null;
             spread?: components["schemas"]["FindMaxSpread"];
@@ -7078,7 +7082,7 @@ export interface components {
             /** Format: int64 */
             current_step: number;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             /** Format: double */
@@ -7088,7 +7092,7 @@ export interface components {
             /** Format: double */
             p95_vs_baseline_pct: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: double */
             qps_vs_prior_pct: number | null;
             queue_detected: boolean;
@@ -7121,7 +7125,7 @@ export interface components {
             /** Format: int64 */
             error_count: number;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** @enum {string} */
             outcome: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
             /** Format: double */
@@ -7504,7 +7508,7 @@ export interface components {
             /** Format: int64 */
             no_rows: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             rows: number;
         };
@@ -7623,7 +7627,7 @@ export interface components {
             /** Format: double */
             p99_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: date-time */
             to: string | null;
         };
@@ -8387,7 +8391,7 @@ export interface components {
             /** Format: double */
             per_sec: number;
             /** Format: double */
-            rate: number;
+            rate: number | null;
             recent: components["schemas"]["SeenError"][] | null;
             /** Format: int64 */
             retries: number;
@@ -8442,7 +8446,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             target_connections: number;
             /** Format: int64 */
@@ -9705,7 +9709,7 @@ export interface components {
             /** Format: int64 */
             no_rows: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             retries: number;
             /** Format: int64 */
@@ -9984,9 +9988,10 @@ export interface components {
             passed: boolean;
             plugins: components["schemas"]["PluginRef"][] | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             reads: number;
+            record_partial?: boolean;
             /** Format: int64 */
             retries: number;
             run_id: string;
