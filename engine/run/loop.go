@@ -305,6 +305,13 @@ func (l *runLoop) markLost(w *Worker, why string, free time.Time) {
 		l.LostWorkers.MarkLost(w.ID, free)
 	}
 	w.State.Status = engine.WorkerDead
+	if !l.life.Status().Terminal() {
+		row := l.workerRow(w)
+		row.Status, row.StartTime, row.EndTime, row.FailureReason = engine.StatusFailed, engine.Time{}, engine.At(
+			w.LastSeen,
+		), why
+		l.writer.SaveResults("the loss of a run worker", []engine.RunResult{row}, nil)
+	}
 	l.validity.LostWorker(w.ID, why, w.LastSeen, l.clock.Now())
 	l.writeLogWith(
 		runlog.Details{"last_heard": engine.At(w.LastSeen), "silent_seconds": l.clock.Now().Sub(w.LastSeen).Seconds()},

@@ -69,8 +69,8 @@ func (f *fixture) whole(runID string) {
 		f.t.Errorf("%v: %+v", got, s.ValidityDetail)
 	}
 	// The load never stood still.
-	if s.QPS < 190 || s.QPS > 210 || s.DurationSeconds < 4.9 || s.DurationSeconds > 5.5 {
-		f.t.Errorf("%.1f/s over %.3f s", s.QPS, s.DurationSeconds)
+	if *s.QPS < 190 || *s.QPS > 210 || s.DurationSeconds < 4.9 || s.DurationSeconds > 5.5 {
+		f.t.Errorf("%.1f/s over %.3f s", *s.QPS, s.DurationSeconds)
 	}
 	if left := spooled(f.t, f); len(left) > 0 {
 		f.t.Errorf("in the spool: %v", left)

@@ -32,8 +32,8 @@ func TestWhatWasBegunAfterTheMeasurementIsInNoFigure(t *testing.T) {
 			t.Errorf("%d recorded, want %d", fig.Accounting.Recorded, n)
 		}
 		// Those of worker-0 are in one row group with what it began late.
-		if fig.CarriedOver != 0 || fig.QPS != float64(fig.Operations-fig.FinishedLate)/10 {
-			t.Errorf("%d carried over of %d, %g/s", fig.CarriedOver, fig.Operations, fig.QPS)
+		if fig.CarriedOver != 0 || *fig.QPS != float64(fig.Operations-fig.FinishedLate)/10 {
+			t.Errorf("%d carried over of %d, %g/s", fig.CarriedOver, fig.Operations, *fig.QPS)
 		}
 		fig.Accounting = engine.Accounting{}
 		return fig

@@ -6697,7 +6697,7 @@ export interface components {
             /** Format: int64 */
             count: number;
             /** Format: double */
-            rate: number;
+            rate: number | null;
             top: components["schemas"]["ErrorGroup"][] | null;
         };
         ErrorGroup: {
@@ -6846,10 +6846,13 @@ export interface components {
             errors: number;
             /** Format: date-time */
             from: string | null;
+            /** @enum {string} */
+            kind?: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             /** Format: int64 */
             operations: number;
             /** Format: double */
             seconds: number;
+            statement_id?: string;
             to_the_end?: boolean;
         };
         Failure: {
@@ -6952,9 +6955,10 @@ export interface components {
             /** Format: int64 */
             operations: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             reads: number;
+            record_partial?: boolean;
             /** Format: int64 */
             retries: number;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
@@ -7023,7 +7027,7 @@ export interface components {
             baseline_p95_ms: number | null;
             confirmed: boolean;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             found: boolean;
@@ -7038,7 +7042,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             reason: string;
             /** Format: int64 */
             repetition: number;
@@ -7050,7 +7054,7 @@ export interface components {
             baseline_p95_ms: number | null;
             confirmed: boolean;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             found: boolean;
@@ -7072,7 +7076,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             reason: string;
             repetitions?: components["schemas"]["FindMaxRepetition"][] | null;
             spread?: components["schemas"]["FindMaxSpread"];
@@ -7101,7 +7105,7 @@ export interface components {
             /** Format: int64 */
             current_step: number;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             /** Format: double */
@@ -7111,7 +7115,7 @@ export interface components {
             /** Format: double */
             p95_vs_baseline_pct: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: double */
             qps_vs_prior_pct: number | null;
             queue_detected: boolean;
@@ -7144,7 +7148,7 @@ export interface components {
             /** Format: int64 */
             error_count: number;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** @enum {string} */
             outcome: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
             /** Format: double */
@@ -7527,7 +7531,7 @@ export interface components {
             /** Format: int64 */
             no_rows: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             rows: number;
         };
@@ -7653,7 +7657,7 @@ export interface components {
             /** Format: double */
             p99_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: date-time */
             to: string | null;
         };
@@ -8417,7 +8421,7 @@ export interface components {
             /** Format: double */
             per_sec: number;
             /** Format: double */
-            rate: number;
+            rate: number | null;
             recent: components["schemas"]["SeenError"][] | null;
             /** Format: int64 */
             retries: number;
@@ -8472,7 +8476,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             target_connections: number;
             /** Format: int64 */
@@ -9738,7 +9742,7 @@ export interface components {
             /** Format: int64 */
             no_rows: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             retries: number;
             /** Format: int64 */
@@ -10017,9 +10021,10 @@ export interface components {
             passed: boolean;
             plugins: components["schemas"]["PluginRef"][] | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             reads: number;
+            record_partial?: boolean;
             /** Format: int64 */
             retries: number;
             run_id: string;
