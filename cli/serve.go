@@ -210,6 +210,7 @@ func (c *serveCommand) listen(
 		Matrices:        s.Matrices,
 		Roster:          s.Roster,
 		Nodes:           func() int { return acceptingNodes(s.Roster.Nodes()) },
+		Readiness:       s.Runs,
 		NodeAccess:      s.Members,
 		Scaling:         s.Runs.Admission(),
 		Destinations:    s.Destinations(),

@@ -115,6 +115,8 @@ type Options struct {
 	DataDir string
 	// Nodes counts the nodes that take new run workers; nil means one.
 	Nodes func() int
+	// Readiness says whether a run can be created, as far as that is not the control store's; nil: it can.
+	Readiness Readiness
 	// Collectors are further metrics to show under /metrics.
 	Collectors []prometheus.Collector
 	Log        zerolog.Logger

@@ -390,7 +390,10 @@ func (l *runLoop) assignWorkers() {
 		l.assign(ctx, l.scale.reservedNodes, l.Workers...)
 		l.publish(false)
 	}
-	l.scale.pendingStarts.Add(l.clock.Now(), PendingStart{Row: l.saveStart(), Workers: l.Workers, Start: begin})
+	// Before the run gives them up as not ready: nobody has asked them.
+	deadline := l.clock.Now().Add(protocol.StartTimeout - 2*time.Second)
+	l.scale.pendingStarts.Add(l.clock.Now(),
+		PendingStart{Row: l.saveStart(), Workers: l.Workers, Start: begin, Deadline: deadline})
 	l.publish(false)
 }
 
@@ -478,10 +481,7 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 	if !changed {
 		return
 	}
-	message := ""
-	if m.Err != nil {
-		message = engine.ErrorText(m.Err)
-	}
+	message := l.failureOf(m)
 	switch m.Status {
 	case engine.WorkerReady:
 		l.writeLogWith(runlog.Details{"connections": w.Connections}, engine.LogInfo, w,

@@ -256,7 +256,28 @@ func (s *Store) ResultsConnection(ctx context.Context) (c store.ResultsConnectio
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return schema.Check(ctx, s.probe)
+	if err := schema.Check(ctx, s.probe); err != nil {
+		return err
+	}
+	var readOnly bool
+	if err := s.probe.QueryRow(
+		ctx,
+		"SELECT current_setting('transaction_read_only')::boolean",
+	).Scan(
+		&readOnly,
+	); err != nil {
+		return dberr.Failed("asking the control store", err)
+	}
+	if readOnly {
+		return &engine.Error{
+			Code: engine.CodeUnavailable,
+			Message: "The control store takes no writes: it is a standby, or " +
+				"default_transaction_read_only is on.",
+			Hint: "Let --database-url lead to the primary: " +
+				"target_session_attrs=read-write chooses it among several hosts.",
+		}
+	}
+	return nil
 }
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

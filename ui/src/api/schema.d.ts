@@ -5826,10 +5826,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server can work: control store and nodes */
+        /** Whether a run can be created now: control store, results and nodes */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description Checks to leave out, with a comma between them: nodes, results. */
+                    exclude?: string;
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
@@ -8886,9 +8889,14 @@ export interface components {
             control_store: "ok";
             /**
              * Format: int64
-             * @description Nodes that take new run workers now. The server is ready without one: there it can be told of others.
+             * @description Nodes that take new run workers now; 0 where that check is left out, or runs wait for nodes.
              */
             nodes: number;
+            /**
+             * @description Whether results can be stored.
+             * @enum {string}
+             */
+            results: "ok" | "excluded";
         };
         RecordRead: {
             /** @description False while the run goes on, until its record has been fetched, and where a part of it is lost. */
