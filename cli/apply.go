@@ -24,6 +24,8 @@ type ApplyFlags struct {
 // Help is shown by --help.
 func (ApplyFlags) Help() string {
 	return `The statements of all files are one group: all of them are carried out, or none. docs/streams.md says what they are.
+What is there already as a file has it stays as it is: applying the same files again changes nothing. CREATE OR REPLACE
+puts something else in its place.
 
   loadstone apply -f rules.sql
   loadstone apply -f sources.yaml -f rules.sql`
@@ -59,13 +61,9 @@ func (f ApplyFlags) Run(e *terminal.Env, do APICall) error {
 		text.WriteString(p.text + statementDivider)
 	}
 	var results statementResults
-	if err := do(
-		e.Ctx,
-		http.MethodPost,
-		statementsPath,
-		statementsRequest(text.String(), f.Confirm),
-		&results,
-	); err != nil {
+	request := statementsRequest(text.String(), f.Confirm)
+	request["keep_equal"] = true
+	if err := do(e.Ctx, http.MethodPost, statementsPath, request, &results); err != nil {
 		return atPiece(pieces, err)
 	}
 	for _, r := range results.Results {

@@ -102,7 +102,7 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 	}
 	message = append(message, d.Summary.ValidityDetail.Notes...)
 	t.Logf("%s, %s; %.1f/s over %.1f s; due from %v to %v, at most %d in a second; %+v; %q", d.Status, d.Summary.Validity,
-		d.Summary.QPS, d.Summary.DurationSeconds, first, last, limit, a, message)
+		*d.Summary.QPS, d.Summary.DurationSeconds, first, last, limit, a, message)
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || a.Scheduled < 200*seconds*95/100 ||
 		limit > 204 || d.Summary.DurationSeconds < seconds-1 || d.Summary.DurationSeconds > seconds+1 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, a)

@@ -140,7 +140,7 @@ func TestNodesBehindALongWay(t *testing.T) {
 					time.Unix(0, slices.Max(w.began)).Format("05.000"))
 			}
 			a, limit := done.Summary.Accounting, maxPerSecond(due)
-			t.Logf("%s, %.1f/s, %+v; at most %d due in a second; %s, %v; notes: %s", done.Status, done.Summary.QPS, a, limit,
+			t.Logf("%s, %.1f/s, %+v; at most %d due in a second; %s, %v; notes: %s", done.Status, *done.Summary.QPS, a, limit,
 				done.Summary.Validity, done.Summary.ValidityDetail.Causes, strings.Join(done.Summary.ValidityDetail.Notes, " | "))
 			if done.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started {
 				t.Errorf("%s, %+v", done.Status, a)

@@ -172,7 +172,7 @@ func TestClientsThatStopReading(t *testing.T) {
 	watching.Wait()
 	d := p.session.AwaitEnd(run.RunID, p.served)
 	a := d.Summary.Accounting
-	t.Logf("%s, %.1f/s, %+v", d.Status, d.Summary.QPS, a)
+	t.Logf("%s, %.1f/s, %+v", d.Status, *d.Summary.QPS, a)
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || a.Scheduled < 200*75*95/100 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, a)
 	}
@@ -313,7 +313,7 @@ func TestFloodsOnANodesPort(t *testing.T) {
 	checkMemoryBounded(t, "the node", n.Process, 25*time.Second)
 	attack.Wait()
 	d := session.AwaitEnd(run.RunID, served)
-	t.Logf("cut or refused: %v; %s, %.1f/s, %+v", a.cut, d.Status, d.Summary.QPS, d.Summary.Accounting)
+	t.Logf("cut or refused: %v; %s, %.1f/s, %+v", a.cut, d.Status, *d.Summary.QPS, d.Summary.Accounting)
 	if c := d.Summary.Accounting; d.Status != engine.StatusCompleted || !c.Balanced || c.Recorded != c.Started ||
 		c.Scheduled < rate*seconds*95/100 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, c)

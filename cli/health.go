@@ -42,7 +42,7 @@ func (c HealthCommand) Run(e *terminal.Env) error {
 }
 
 func getHealth(ctx context.Context, base string) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz?exclude=nodes,results", nil)
 	if err != nil {
 		return 0, fmt.Errorf("making the request: %w", err)
 	}

@@ -307,7 +307,7 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 			t.Fatalf("stopping the run beside: %d %s", status, body)
 		}
 		detail := s.wait(beside)
-		t.Logf("the open-loop run beside it: %s, %.2f operations a second of 1000; %+v", detail.Status, detail.Summary.QPS,
+		t.Logf("the open-loop run beside it: %s, %.2f operations a second of 1000; %+v", detail.Status, *detail.Summary.QPS,
 			detail.Summary.Accounting)
 	}
 

@@ -137,7 +137,7 @@ func checkCopiedNode(t *testing.T) {
 			})
 	}, func() string { return fmt.Sprintf("%+v\n%s\n%s", p.list(), n.Out.String(), p.served.Out.String()) })
 	d := p.session.AwaitEnd(run.RunID, p.served)
-	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced || d.Summary.QPS < 190 {
+	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced || *d.Summary.QPS < 190 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
 	if left := spooledParts(twin); left > 0 {

@@ -84,7 +84,7 @@ func checkStoppedNode(t *testing.T, mode string) {
 		why = *d.CancellationReason
 	}
 	t.Logf("the node left after %v; %s, %s after %v: %q; %+v, %.0f/s", left, d.Status, d.Summary.Validity, took, why,
-		d.Summary.Accounting, d.Summary.QPS)
+		d.Summary.Accounting, *d.Summary.QPS)
 	if a := d.Summary.Accounting; !a.Balanced || a.Recorded != rows(t, dir, run.RunID) {
 		t.Errorf("%+v, of %d rows", a, rows(t, dir, run.RunID))
 	}

@@ -98,8 +98,8 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Started < 2000 || a.Recorded != rows(t, dir, run.RunID) {
 		t.Fatalf("%s, %+v, and %d rows have come", d.Status, a, rows(t, dir, run.RunID))
 	}
-	if d.Summary.QPS < 290 || d.Summary.QPS > 310 {
-		t.Errorf("%.1f operations per second", d.Summary.QPS)
+	if *d.Summary.QPS < 290 || *d.Summary.QPS > 310 {
+		t.Errorf("%.1f operations per second", *d.Summary.QPS)
 	}
 	clitest.Until(t, time.Minute, func() bool { return spooledParts(nodeDir) == 0 }, n.Out.String)
 	session.CheckTrace(run.RunID, traces)

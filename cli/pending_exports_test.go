@@ -13,6 +13,48 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
 
+// leaves gives a connection, as it was saved, to a new user, and deletes the user.
+func leaves(server *clitest.LiveServer, name string, saved []byte) {
+	var list struct {
+		Connections []struct {
+			ID   string `json:"connection_id"`
+			Name string
+		}
+	}
+	var made struct {
+		User struct {
+			ID string `json:"user_id"`
+		}
+	}
+	decode := func(text string, into any) {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			server.T.Fatalf("%v: %s", err, text)
+		}
+	}
+	do := func(want int, method, path, body string) string {
+		status, answer := server.Send(method, path, body)
+		if status != want {
+			server.T.Fatalf("%s %s: %d %s", method, path, status, answer)
+		}
+		return answer
+	}
+	decode(do(http.StatusCreated, "POST", "/api/users", `{"name":"leaver","role":"operator"}`), &made)
+	decode(do(http.StatusOK, "GET", "/api/connections", ""), &list)
+	in := map[string]any{}
+	decode(string(saved), &in)
+	in["access"] = map[string]any{"restricted": true, "owner": "leaver"}
+	body, err := json.Marshal(in)
+	if err != nil {
+		server.T.Fatal(err)
+	}
+	for _, c := range list.Connections {
+		if c.Name == name {
+			do(http.StatusOK, "PUT", "/api/connections/"+c.ID, string(body))
+		}
+	}
+	do(http.StatusNoContent, "DELETE", "/api/users/"+made.User.ID, "")
+}
+
 // TestWhatIsOwedInTheResultsConnectionFollows: a run that ended before there was the option is taken there when a
 // server starts with it; what a table of somebody else's kept out of earlier runs follows with the next run that is
 // taken there whole, and when a server starts. Nothing is there twice.
@@ -42,6 +84,8 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 	if status, answer := server.Send("POST", "/api/connections", string(body)); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, answer)
 	}
+	// Who owns the connection is deleted: what a flag names goes on.
+	leaves(server, "lake", body)
 	source := fmt.Sprintf("name: owed\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n"+
 		"  adapter: snowflake_standard\n  table_name: orders\n  prepare: {rows: 100, if_exists: use}\n"+
 		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: 2}\n", s.Dsn)

@@ -18,7 +18,7 @@ func summary() *engine.Summary {
 		RunID: "r", RunName: "orders & \"lines\"", Status: engine.StatusCompleted, CancellationReason: &reason,
 		Validity: engine.VerdictValid,
 		Figures: engine.Figures{
-			Operations: 12345, QPS: 617.25, DurationSeconds: 20,
+			Operations: 12345, QPS: new(617.25), DurationSeconds: 20,
 			LatencyMs: &engine.LatencyMs{P50: 0.41, P95: 10.2, P99: 123, Max: 20000},
 			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 5, LatencyMs: &engine.LatencyMs{P50: 1}}},
 			Errors: engine.ErrorFigures{Count: 1, ByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1},

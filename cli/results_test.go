@@ -176,10 +176,10 @@ func checkSameInFolder(t *testing.T, session clitest.Caller, runID string, kept 
 		t.Errorf("figures from S3 differ from those of a folder: %v\n%+v\n%+v", err, got, want)
 	}
 	// The window that the API tells is rounded to milliseconds.
-	if s := d.Summary; s.Operations != want.Operations || math.Abs(s.QPS/want.QPS-1) > 0.001 ||
+	if s := d.Summary; s.Operations != want.Operations || math.Abs(*s.QPS / *want.QPS - 1) > 0.001 ||
 		!reflect.DeepEqual(s.LatencyMs, want.LatencyMs) {
-		t.Errorf("the run tells of %d operations, %v/s, %v; in a folder there are %d, %v/s, %v", s.Operations, s.QPS,
-			s.LatencyMs, want.Operations, want.QPS, want.LatencyMs)
+		t.Errorf("the run tells of %d operations, %v/s, %v; in a folder there are %d, %v/s, %v", s.Operations, *s.QPS,
+			s.LatencyMs, want.Operations, *want.QPS, want.LatencyMs)
 	}
 	var answer struct{ Seconds []engine.MeasuredSecond }
 	seconds, err := folder.SecondsIn(t.Context(), runID, w)

@@ -203,7 +203,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 	s.soon(revoked, "a run on a connection that is restricted", func() bool {
 		return strings.HasPrefix(s.state(first), "CANCEL")
 	})
-	if is := s.state(first); !strings.Contains(is, "It was stopped: ann, who started it, may not use its connection") {
+	if is := s.state(first); !strings.Contains(is, "It was stopped: the user who started it may not use its connection") {
 		t.Errorf("the run is %s", is)
 	}
 	if is := s.query("posts"); !strings.HasPrefix(is, "RUNNING") {
@@ -220,7 +220,7 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 		"a query of a locked user",
 		func() bool { return strings.HasPrefix(s.query("posts"), "SUSPENDED") },
 	)
-	if is := s.query("posts"); is != "SUSPENDED: ann, who created it, is locked out" {
+	if is := s.query("posts"); is != "SUSPENDED: the user who created it has no right to it any more" {
 		t.Errorf("the query is %s", is)
 	}
 	s.soon(revoked, "a socket of a locked user", func() bool {
@@ -280,6 +280,49 @@ func TestRightsEndWhatGoesOn(t *testing.T) {
 		func() bool { return strings.HasPrefix(s.state(second), "CANCEL") },
 	)
 	s.soon(revoked, "a query whose user became a viewer", func() bool {
-		return s.query("posts") == "SUSPENDED: ben, who created it, is a viewer now, who creates nothing"
+		return s.query("posts") == "SUSPENDED: the user who created it has no right to it any more"
 	})
+
+	// What anybody reads of it, by the API, the log, the report and statements about the catalog, says no more than that.
+	_, ola := s.user("ola", "operator")
+	admin := func(method, path, body string) string {
+		status, text := s.admin.Send(method, path, body)
+		return fmt.Sprint(status, " ", text)
+	}
+	by := func(c clitest.Caller) func(method, path, body string) string {
+		return func(method, path, body string) string {
+			var in, out any
+			if body != "" {
+				in = json.RawMessage(body)
+			}
+			status, problem := c.Try(method, path, in, &out)
+			text, err := json.Marshal(out)
+			return fmt.Sprint(status, " ", string(text), " ", problem, " ", err)
+		}
+	}
+	const show = `{"sql":"SHOW QUERIES"}`
+	for role, ask := range map[string]func(method, path, body string) string{"viewer": by(vic), "operator": by(ola),
+		"admin": admin} {
+		for path, want := range map[string]string{"/api/runs/" + first: "the user who started it may not use its connection",
+			"/api/runs/" + second: "the user who started it has no right to it", "/api/runs": "run_id",
+			"/api/v1/streams": "the user who created it has no right to it", "/api/runs/" + second + "/logs": ""} {
+			got := ask("GET", path, "")
+			if !strings.Contains(got, want) || tellsFate(got) {
+				t.Errorf("%s reads as %s: %s", path, role, got)
+			}
+		}
+		if got := ask("POST", "/api/v1/streams/statements", show); tellsFate(got) {
+			t.Errorf("a statement shows as %s: %s", role, got)
+		}
+	}
+}
+
+// tellsFate reports whether a text says what has become of ann or ben.
+func tellsFate(text string) bool {
+	for _, fate := range []string{"locked out", "no user any more", "is a viewer now", "ann, who", "ben, who"} {
+		if strings.Contains(text, fate) {
+			return true
+		}
+	}
+	return false
 }

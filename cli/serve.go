@@ -52,6 +52,7 @@ type serveCommand struct {
 	wiring.RefreshFlags
 	wiring.CalibrateFlag
 	wiring.StreamMemoryFlags
+	wiring.StreamReleaseFlags
 	tables  *wiring.Tables  `kong:"-"`
 	streams *wiring.Streams `kong:"-"`
 }
@@ -79,10 +80,14 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	if err := terminal.CheckListen("--listen", c.Listen); err != nil {
 		return err
 	}
+	if err := c.StreamReleaseFlags.Check(); err != nil {
+		return err
+	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
 		MaxLiveRuns: c.LiveRuns, Query: c.QueryFlags, Traces: c.ForService("loadstone-server", e), Out: c.ExportFlags,
-		Targets: c.TargetFlags, StreamMemory: c.StreamMemoryFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
+		Targets: c.TargetFlags, StreamMemory: c.StreamMemoryFlags,
+		StreamRelease: c.StreamReleaseFlags, Log: e.Log, Lease: e.Lease, PluginCache: e.PluginCache})
 	if err != nil {
 		return err
 	}
@@ -205,6 +210,7 @@ func (c *serveCommand) listen(
 		Matrices:        s.Matrices,
 		Roster:          s.Roster,
 		Nodes:           func() int { return acceptingNodes(s.Roster.Nodes()) },
+		Readiness:       s.Runs,
 		NodeAccess:      s.Members,
 		Scaling:         s.Runs.Admission(),
 		Destinations:    s.Destinations(),

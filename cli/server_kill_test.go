@@ -62,13 +62,13 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	t.Cleanup(func() { _ = second.Cmd.Process.Signal(syscall.SIGTERM); <-second.Done })
 	d := session.AwaitEnd(run.RunID, second)
 	s := d.Summary
-	t.Logf("%s, %s: %d operations, %.2f op/s over %.2f s", d.Status, s.Verdict, s.Operations, s.QPS, s.DurationSeconds)
+	t.Logf("%s, %s: %d operations, %.2f op/s over %.2f s", d.Status, s.Verdict, s.Operations, *s.QPS, s.DurationSeconds)
 	if d.Status != engine.StatusFailed || s.Validity != engine.VerdictDegraded || s.Passed || s.Accounting.Balanced ||
 		s.CoveredSeconds == nil || *s.CoveredSeconds <= 0 {
 		t.Fatalf("%s, %+v, covered %v, %+v", d.Status, s.ValidityDetail, s.CoveredSeconds, s.Accounting)
 	}
-	if math.Abs(s.QPS-rate) > rate/20 {
-		t.Errorf("%.1f operations per second, and %d were asked for", s.QPS, rate)
+	if math.Abs(*s.QPS-rate) > rate/20 {
+		t.Errorf("%.1f operations per second, and %d were asked for", *s.QPS, rate)
 	}
 	// The record says the same: so many rows are there, and so many ended in the covered time.
 	var rows, inside int64
@@ -109,9 +109,9 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	if rows == 0 || s.Operations != rows || s.Accounting.Recorded != rows {
 		t.Errorf("%d operations and %d records; the parts hold %d", s.Operations, s.Accounting.Recorded, rows)
 	}
-	if own := float64(inside) / *s.CoveredSeconds; len(ended) != 2 || math.Abs(own-s.QPS) > s.QPS/100 {
+	if own := float64(inside) / *s.CoveredSeconds; len(ended) != 2 || math.Abs(own-*s.QPS) > *s.QPS/100 {
 		t.Errorf("in the covered %.2f s ended %v operations: %.2f per second, and %.2f are told", *s.CoveredSeconds, first10,
-			own, s.QPS)
+			own, *s.QPS)
 	}
 	for _, problem := range s.Accounting.Problems {
 		t.Logf("problem: %s", problem)

@@ -2,17 +2,20 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/query"
 )
 
@@ -77,13 +80,22 @@ func cancelQuery(ctx context.Context, do APICall, id string) {
 
 // QueryUserFlags are those of loadstone query-user.
 type QueryUserFlags struct {
-	Name   string `arg:"" help:"Name of the login, without its prefix query_."`
+	Name   string `arg:"" optional:"" help:"Name of the login, without its prefix query_."`
+	List   bool   `xor:"what" help:"List the logins instead, with the admin whose they are."`
 	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`
-	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out."`
+	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out. One that is suspended is let in again, and is yours."`
 }
 
-// Run makes the login and prints its connection string, alone; or removes it.
+// Run makes the login and prints its connection string, alone; or removes it, or lists those that are there.
 func (f QueryUserFlags) Run(e *terminal.Env, do APICall) error {
+	switch {
+	case f.List && f.Name != "":
+		return engine.InvalidField("NAME", "is of no use with --list", "leave out one of them")
+	case f.List:
+		return listQueryUsers(e, do)
+	case f.Name == "":
+		return engine.InvalidField("NAME", "is missing", "loadstone query-user grafana makes a login; --list shows them")
+	}
 	if f.Remove {
 		if err := do(e.Ctx, http.MethodDelete, "/api/v1/query-users/"+url.PathEscape(f.Name), nil, nil); err != nil {
 			return err
@@ -100,4 +112,27 @@ func (f QueryUserFlags) Run(e *terminal.Env, do APICall) error {
 	}
 	_, err := fmt.Fprintln(e.Stdout, made.DSN)
 	return err
+}
+
+// listQueryUsers prints the logins, a line each.
+func listQueryUsers(e *terminal.Env, do APICall) error {
+	var list struct {
+		Logins []struct {
+			Name, Owner string
+			Suspended   bool
+		}
+	}
+	if err := do(e.Ctx, http.MethodGet, "/api/v1/query-users", nil, &list); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tOWNER\tSTATE")
+	for _, l := range list.Logins {
+		state := "active"
+		if l.Suspended {
+			state = "suspended"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", l.Name, cmp.Or(terminal.Shown(l.Owner), "-"), state)
+	}
+	return w.Flush()
 }

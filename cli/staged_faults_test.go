@@ -1,140 +1,390 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// TestStagedFaultsAreJudged: what happens to a real table, or to the program, in the last 14 s of a run is found in its
-// verdict, with whose it was; a run to which nothing happens has no word of it.
+// stage is a run to which something happens.
+type stage struct {
+	t       *testing.T
+	db      *pgx.Conn
+	program *os.Process
+	line    *line
+	// length is of the measurement; a fault begins a second after it.
+	length time.Duration
+}
+
+// stagedCase is a fault, and what the verdict has to say of it.
+type stagedCase struct {
+	name  string
+	fault func(s *stage)
+	// Of closed and open loops: a word that the verdict has, one of several; empty for none.
+	closed, open []word
+	// params are of the workload, with more than the one statement.
+	params string
+	// rate is of the open loop, 400 where it is 0; delay is what the network takes.
+	rate  int
+	delay time.Duration
+}
+
+// word is a cause with a part of its detail, or with the cause "note" a part of a note.
+type word struct{ cause, detail string }
+
+const note = "note"
+
+var (
+	ofTarget    = []word{{engine.CauseFreezes, "the target did not answer"}, {note, "no operation was answered"}}
+	ofGenerator = []word{{engine.CauseFreezes, "the generator itself stood still"}, {engine.CauseSnapshotGap, ""},
+		{engine.CauseScheduleLag, ""}, {engine.CauseGeneratorStarved, ""}, {engine.CauseGeneratorCPU, ""}}
+	gone = []word{{engine.CauseFailing, ""}}
+)
+
+const (
+	stagedOne = `statements: [{id: one, sql: "SELECT v, pg_sleep(0.002) FROM {table} WHERE id = :id", weight: 1,
+    binds: [{name: id, generator: uniform, min: 1, max: 1000}]}]`
+	stagedMix = `statements: [{id: one, sql: "SELECT v, pg_sleep(0.002) FROM {table} WHERE id = :id", weight: 400,
+    binds: [{name: id, generator: uniform, min: 1, max: 1000}]}, {id: rare, sql: "SELECT v FROM beside", weight: 1}]`
+)
+
+// stagedCases are staged in closed and open loops, of 10 s and of 16 s. What happens to the target of an open loop is in
+// its latency, which counts from when an operation was due: there no word is needed, and none may blame the generator.
+var stagedCases = []stagedCase{
+	{
+		name:   "the generator stops often",
+		fault:  func(s *stage) { s.repeat(500*time.Millisecond, s.stop(250*time.Millisecond)) },
+		closed: ofGenerator,
+		open:   ofGenerator,
+	},
+	{name: "the generator stops for long", fault: func(s *stage) { s.stop(2500 * time.Millisecond)() },
+		closed: ofGenerator, open: ofGenerator},
+	{
+		name:   "the generator gets half of the time",
+		fault:  func(s *stage) { s.repeat(60*time.Millisecond, s.stop(60*time.Millisecond)) },
+		closed: ofGenerator,
+		open:   ofGenerator,
+	},
+	{name: "backends stop", fault: func(s *stage) { s.repeat(700*time.Millisecond, s.stopBackends(700*time.Millisecond)) },
+		closed: ofTarget},
+	{name: "the table is locked", fault: func(s *stage) {
+		s.repeat(700*time.Millisecond, func() { s.exec("BEGIN; LOCK TABLE judged; SELECT pg_sleep(0.8); COMMIT") })
+	}, closed: ofTarget},
+	{
+		name:   "the table is locked for long",
+		fault:  func(s *stage) { s.exec("BEGIN; LOCK TABLE judged; SELECT pg_sleep(4); COMMIT") },
+		closed: ofTarget,
+	},
+	{
+		name:   "the network stops",
+		fault:  func(s *stage) { s.repeat(700*time.Millisecond, s.line.stop(700*time.Millisecond)) },
+		closed: []word{{engine.CauseFreezes, ""}},
+	},
+	{name: "the table is dropped near the end", fault: func(s *stage) {
+		time.Sleep(s.length - 5*time.Second)
+		s.exec("DROP TABLE judged")
+	}, closed: gone, open: gone},
+	{name: "the table is away in between", fault: func(s *stage) {
+		s.exec("ALTER TABLE judged RENAME TO away")
+		time.Sleep(4 * time.Second)
+		s.exec("ALTER TABLE away RENAME TO judged")
+	}, closed: gone, open: gone},
+	{name: "a rare statement fails in between", params: stagedMix, fault: func(s *stage) {
+		s.exec("ALTER TABLE beside RENAME TO away")
+		time.Sleep(6 * time.Second)
+		s.exec("ALTER TABLE away RENAME TO beside")
+	}, closed: []word{{engine.CauseFailing, "rare"}}, open: []word{{engine.CauseFailing, "rare"}}},
+	{name: "all processors are taken", fault: func(s *stage) { s.busy(4*runtime.NumCPU(), s.length) },
+		closed: append(slices.Clone(ofGenerator), word{note, "processor"}),
+		open:   append(slices.Clone(ofGenerator), word{note, "processor"})},
+	{name: "more is due than the connections take", rate: 8000, fault: func(*stage) {},
+		open: []word{{engine.CausePoolWait, ""}, {engine.CauseDropped, ""}}},
+	{name: "nothing", fault: func(*stage) {}},
+	{name: "nothing, over a slow network", delay: 5 * time.Millisecond, fault: func(*stage) {}},
+}
+
+// TestStagedFaultsAreJudged: what happens to a real table, to the way to it, or to the program while a run is measured is
+// found in its verdict, with whose it was; a run to which nothing happens has no word of it.
 func TestStagedFaultsAreJudged(t *testing.T) {
-	if os.Getenv("LOADSTONE_WITNESSES") == "" {
+	rounds, err := strconv.Atoi(os.Getenv("LOADSTONE_WITNESSES"))
+	if err != nil {
 		t.Skip("make check-witnesses: what it measures depends on the machine")
 	}
-	const measured, warmup = 14 * time.Second, 2 * time.Second
 	dsn := pgtest.Start(t).NewDatabase(t)
-	repeat := func(n int, every time.Duration, fault func()) {
-		for range n {
-			fault()
-			time.Sleep(every)
+	right, all := 0, 0
+	for range rounds {
+		for _, length := range []time.Duration{10 * time.Second, 16 * time.Second} {
+			for _, c := range stagedCases {
+				for loop, want := range map[string][]word{"closed": c.closed, "open": c.open} {
+					if c.rate > 0 && loop == "closed" {
+						continue
+					}
+					all++
+					if t.Run(fmt.Sprintf("%s, %s loop, %v", c.name, loop, length), func(t *testing.T) {
+						judge(t, c, loop == "open", length, dsn, want)
+					}) {
+						right++
+					}
+				}
+			}
 		}
 	}
-	for name, c := range map[string]struct {
-		// fault happens from the second second of the measurement on.
-		fault func(t *testing.T, db *pgx.Conn, program *os.Process)
-		cause string
-		want  string
-	}{
-		"nothing": {fault: func(*testing.T, *pgx.Conn, *os.Process) {}},
-		"table locks": {func(t *testing.T, db *pgx.Conn, _ *os.Process) {
-			repeat(5, time.Second, func() {
-				if _, err := db.Exec(t.Context(), "BEGIN; LOCK TABLE judged; SELECT pg_sleep(0.9); COMMIT"); err != nil {
-					t.Error(err)
-				}
-			})
-		}, engine.CauseFreezes, "the target did not answer"},
-		"stops of the generator": {func(t *testing.T, _ *pgx.Conn, program *os.Process) {
-			repeat(12, 600*time.Millisecond, func() {
-				for _, s := range []os.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-					if err := program.Signal(s); err != nil {
-						t.Error(err)
-					}
-					time.Sleep(250 * time.Millisecond)
-				}
-			})
-		}, engine.CauseFreezes, "the generator itself stood still"},
-		"a dropped table": {func(t *testing.T, db *pgx.Conn, _ *os.Process) {
-			time.Sleep(measured - 4500*time.Millisecond - time.Second)
-			if _, err := db.Exec(t.Context(), "DROP TABLE judged"); err != nil {
-				t.Error(err)
-			}
-		}, engine.CauseFailing, "of the operations failed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			db, err := pgx.Connect(t.Context(), dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = db.Close(context.Background()) }()
-			if _, err := db.Exec(t.Context(), `DROP TABLE IF EXISTS judged; CREATE TABLE judged (id int PRIMARY KEY, v text);
-				INSERT INTO judged SELECT i, 'x' FROM generate_series(1, 1000) i`); err != nil {
-				t.Fatal(err)
-			}
-			p := clitest.NewProgram(t)
-			template := p.Write("run.yaml", fmt.Sprintf(`name: judged
+	t.Logf("%d of %d were judged right", right, all)
+}
+
+// judge stages a fault and holds the verdict against what it has to say.
+func judge(t *testing.T, c stagedCase, open bool, length time.Duration, dsn string, want []word) {
+	const warmup = 2 * time.Second
+	db, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(context.Background()) }()
+	s := &stage{t: t, db: db, line: newLine(t, dsn, c.delay), length: length}
+	s.exec(`DROP TABLE IF EXISTS judged, beside, away; CREATE TABLE judged (id int PRIMARY KEY, v text);
+		INSERT INTO judged SELECT i, 'x' FROM generate_series(1, 1000) i;
+		CREATE TABLE beside (v text); INSERT INTO beside VALUES ('y')`)
+	params := c.params
+	if params == "" {
+		params = stagedOne
+	}
+	load := "load_mode: CONCURRENCY, concurrent_connections: 8"
+	if open {
+		load = fmt.Sprintf("load_mode: QPS, target_qps: %d, concurrent_connections: 16", cmp.Or(c.rate, 400))
+	}
+	p := clitest.NewProgram(t)
+	template := p.Write("run.yaml", fmt.Sprintf(`name: judged
 target: {connection: {driver: postgres, dsn: %q}, adapter: postgres, table_name: judged}
-workload:
-  plugin: sql
-  params: {statements: [{id: one, sql: "SELECT v, pg_sleep(0.002) FROM {table} WHERE id = :id", weight: 1,
-    binds: [{name: id, generator: uniform, min: 1, max: 1000}]}]}
-  load_mode: CONCURRENCY
-  concurrent_connections: 8
-  duration_seconds: %v
-  warmup_seconds: %v
-`, dsn, measured.Seconds(), warmup.Seconds()))
-			out := p.Path("out.json")
-			cmd := exec.CommandContext(
-				t.Context(),
-				clitest.ProgramFile(t),
-				"run",
-				template,
-				"--data-dir",
-				p.Path("data"),
-				"--out",
-				out,
-			)
-			cmd.Env = append(os.Environ(), clitest.ProgramEnv+"=1", "LOADSTONE_CALIBRATE=off")
-			var text strings.Builder
-			cmd.Stdout, cmd.Stderr = &text, &text
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			began := func() bool {
-				var n int
-				err := db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.002)%' AND "+
-					"state = 'active' AND pid <> pg_backend_pid()").Scan(&n)
-				return err == nil && n > 2
-			}
-			clitest.Until(t, clitest.StartTimeout, began, func() string { return text.String() })
-			time.Sleep(warmup + time.Second)
-			c.fault(t, db, cmd.Process)
-			_ = cmd.Wait() // a run whose operations failed has another code
-			content, err := os.ReadFile(out)
+workload: {plugin: sql, params: {%s}, %s, duration_seconds: %v, warmup_seconds: %v}
+`, s.line.dsn, params, load, length.Seconds(), warmup.Seconds()))
+	out := p.Path("out.json")
+	cmd := exec.CommandContext(
+		t.Context(),
+		clitest.ProgramFile(t),
+		"run",
+		template,
+		"--data-dir",
+		p.Path("data"),
+		"--out",
+		out,
+	)
+	cmd.Env = append(os.Environ(), clitest.ProgramEnv+"=1", "LOADSTONE_CALIBRATE=off")
+	var text strings.Builder
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.program = cmd.Process
+	began := func() bool { return len(s.backends()) > 2 }
+	clitest.Until(t, clitest.StartTimeout, began, func() string { return text.String() })
+	time.Sleep(warmup + time.Second)
+	c.fault(s)
+	_ = cmd.Wait() // a run whose operations failed has another code
+	content, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text.String())
+	}
+	var sum engine.Summary
+	if err := json.Unmarshal(content, &sum); err != nil {
+		t.Fatal(err)
+	}
+	v := sum.ValidityDetail
+	t.Logf("%d operations, %s: %+v, %q", sum.Operations, v.Verdict, v.Causes, v.Notes)
+	if len(want) > 0 && !slices.ContainsFunc(want, func(w word) bool { return w.in(v) }) {
+		t.Errorf("%s: none of %v", v.Verdict, want)
+	}
+	for _, cause := range v.Causes {
+		if !slices.ContainsFunc(want, func(w word) bool { return w.cause == cause.Cause }) && !expected(cause, want) {
+			t.Errorf("a false word: %s, %s", cause.Cause, cause.Detail)
+		}
+	}
+}
+
+// expected reports whether a cause that is not among those wanted is no false word: operations that failed are most of
+// all, connections wait while the target stands still, and the generator of a machine on which others work is late.
+func expected(cause engine.ValidityCause, want []word) bool {
+	switch cause.Cause {
+	case engine.CauseErrors:
+		return slices.Equal(want, gone)
+	case engine.CausePoolWait, engine.CauseDropped:
+		return len(want) == 0
+	case engine.CauseGeneratorStarved, engine.CauseScheduleLag, engine.CauseGeneratorCPU, engine.CauseSnapshotGap:
+		return machineLoad() > float64(runtime.NumCPU())
+	}
+	return false
+}
+
+// machineLoad is how many processes wanted to run in the last minute.
+func machineLoad() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	load, _ := strconv.ParseFloat(first, 64)
+	return load
+}
+
+func (w word) in(v engine.Validity) bool {
+	if w.cause == note {
+		return slices.ContainsFunc(v.Notes, func(n string) bool { return strings.Contains(strings.ToLower(n), w.detail) })
+	}
+	return slices.ContainsFunc(v.Causes, func(c engine.ValidityCause) bool {
+		return c.Cause == w.cause && strings.Contains(c.Detail, w.detail)
+	})
+}
+
+// repeat has something happen again and again, until two seconds before the end.
+func (s *stage) repeat(every time.Duration, fault func()) {
+	for end := time.Now().Add(s.length - 4*time.Second); time.Now().Before(end); time.Sleep(every) {
+		fault()
+	}
+}
+
+func (s *stage) exec(sql string) {
+	if _, err := s.db.Exec(context.Background(), sql); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// stop has the program stand still.
+func (s *stage) stop(length time.Duration) func() {
+	return func() {
+		s.signal(s.program.Pid, syscall.SIGSTOP)
+		time.Sleep(length)
+		s.signal(s.program.Pid, syscall.SIGCONT)
+	}
+}
+
+func (s *stage) signal(pid int, sig syscall.Signal) {
+	if err := syscall.Kill(pid, sig); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// backends are those that carry the load.
+func (s *stage) backends() []int {
+	rows, err := s.db.Query(
+		context.Background(),
+		"SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.002)%' AND "+
+			"pid <> pg_backend_pid()",
+	)
+	if err != nil {
+		return nil
+	}
+	pids, _ := pgx.CollectRows(rows, pgx.RowTo[int])
+	return pids
+}
+
+// stopBackends has them all stand still.
+func (s *stage) stopBackends(length time.Duration) func() {
+	pids := s.backends()
+	return func() {
+		for _, pid := range pids {
+			s.signal(pid, syscall.SIGSTOP)
+		}
+		time.Sleep(length)
+		for _, pid := range pids {
+			s.signal(pid, syscall.SIGCONT)
+		}
+	}
+}
+
+// busy keeps processors busy for a while.
+func (s *stage) busy(loops int, length time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	var all sync.WaitGroup
+	for range loops {
+		all.Go(func() { _ = exec.CommandContext(ctx, "sh", "-c", "while :; do :; done").Run() })
+	}
+	all.Wait()
+}
+
+// line is the way from the program to Postgres, which can stop, and take some time.
+type line struct {
+	dsn   string
+	delay time.Duration
+	gate  sync.RWMutex
+}
+
+func newLine(t *testing.T, dsn string, delay time.Duration) *line {
+	t.Helper()
+	cfg, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	at := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: ln.Addr().String(),
+		Path: cfg.Database, RawQuery: "sslmode=disable"}
+	l := &line{dsn: at.String(), delay: delay}
+	network, address := pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	go func() {
+		for {
+			client, err := ln.Accept()
 			if err != nil {
-				t.Fatalf("%v: %s", err, text.String())
+				return
 			}
-			var s engine.Summary
-			if err := json.Unmarshal(content, &s); err != nil {
-				t.Fatal(err)
+			server, err := (&net.Dialer{}).DialContext(context.Background(), network, address)
+			if err != nil {
+				_ = client.Close()
+				continue
 			}
-			found := slices.IndexFunc(s.ValidityDetail.Causes, func(v engine.ValidityCause) bool {
-				return v.Cause == engine.CauseFreezes || v.Cause == engine.CauseFailing || v.Cause == engine.CauseErrors
-			})
-			if c.cause == engine.CauseFailing && found >= 0 && s.ValidityDetail.Causes[found].Cause == engine.CauseErrors {
-				c.cause = engine.CauseErrors // errors are answered faster than the table was: they are most of all
-			}
-			t.Logf("%d operations, %s: %+v, %q", s.Operations, s.Validity, s.ValidityDetail.Causes, s.ValidityDetail.Notes)
-			switch {
-			case c.cause == "" && found >= 0:
-				t.Errorf("nothing happened: %+v", s.ValidityDetail.Causes[found])
-			case c.cause != "" && (found < 0 || s.ValidityDetail.Causes[found].Cause != c.cause ||
-				!strings.Contains(s.ValidityDetail.Causes[found].Detail, c.want)):
-				t.Errorf("%s: %+v", s.Validity, s.ValidityDetail.Causes)
-			}
-		})
+			go l.carry(client, server)
+			go l.carry(server, client)
+		}
+	}()
+	return l
+}
+
+// stop has nothing go over the line.
+func (l *line) stop(length time.Duration) func() {
+	return func() {
+		l.gate.Lock()
+		time.Sleep(length)
+		l.gate.Unlock()
+	}
+}
+
+func (l *line) carry(to io.WriteCloser, from io.Reader) {
+	defer func() { _ = to.Close() }()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		time.Sleep(l.delay)
+		l.gate.RLock()
+		_, err = to.Write(buf[:n])
+		l.gate.RUnlock()
+		if err != nil {
+			return
+		}
 	}
 }

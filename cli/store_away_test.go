@@ -156,7 +156,7 @@ func (c storeFault) run(t *testing.T) {
 			time.Unix(0, slices.Max(w.began)).Sub(at))
 	}
 	limit := maxPerSecond(due)
-	t.Logf("%s, %.1f/s, %+v; epochs %d to %d; at most %d of %d due in a second", d.Status, d.Summary.QPS, acc, epoch,
+	t.Logf("%s, %.1f/s, %+v; epochs %d to %d; at most %d of %d due in a second", d.Status, *d.Summary.QPS, acc, epoch,
 		a.epoch(run), limit, storeFaultRate)
 	for _, cause := range d.Summary.ValidityDetail.Causes {
 		t.Logf("%s: %s: %s from %v to %v", d.Summary.Validity, cause.Cause, cause.Detail, cause.From, cause.To)

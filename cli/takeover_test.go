@@ -227,7 +227,7 @@ func (c *cluster) checkLoadContinued(d engine.RunDetail, seconds int) {
 	if a := s.Accounting; d.Status != engine.StatusCompleted || !a.Balanced || a.Scheduled < whole*9/10 ||
 		s.DurationSeconds != float64(seconds) {
 		c.t.Errorf("%s (%v), %.1f/s over %v s from %v to %v, begun %v, stopped %v, %d of them late by %v s: %+v, %v",
-			d.Status, d.CancellationReason, s.QPS, s.DurationSeconds, s.MeasuredFrom, s.MeasuredTo, d.WarmupEndTime,
+			d.Status, d.CancellationReason, *s.QPS, s.DurationSeconds, s.MeasuredFrom, s.MeasuredTo, d.WarmupEndTime,
 			d.MeasurementEndTime,
 			s.FinishedLate, s.DrainSeconds, a, s.ValidityDetail)
 	}

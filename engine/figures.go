@@ -53,12 +53,16 @@ type Freezes struct {
 	Times []Stall `json:"times"`
 }
 
-// FailingTime is a time of the measurement in which over half of the operations that ended had failed.
+// FailingTime is a time of the measurement in which over half of the operations that ended had failed: of all, or of a
+// statement.
 type FailingTime struct {
-	From       Time    `json:"from"`
-	Seconds    float64 `json:"seconds"`
-	Operations int64   `json:"operations"`
-	Errors     int64   `json:"errors"`
+	// Kind and StatementID are empty for all operations.
+	Kind        *Kind   `json:"kind,omitempty"`
+	StatementID string  `json:"statement_id,omitempty"`
+	From        Time    `json:"from"`
+	Seconds     float64 `json:"seconds"`
+	Operations  int64   `json:"operations"`
+	Errors      int64   `json:"errors"`
 	// ToTheEnd: it was not over when the measurement ended.
 	ToTheEnd bool `json:"to_the_end,omitempty"`
 }
@@ -78,11 +82,12 @@ type Omission struct {
 // a count of 0 and no latency.
 type KindFigures struct {
 	// CarriedOver were due in the warm-up and ended in the measurement: they are in QPS alone.
-	CarriedOver int64   `json:"carried_over,omitempty"`
-	Count       int64   `json:"count"`
-	Errors      int64   `json:"errors"`
-	QPS         float64 `json:"qps"`
-	Rows        int64   `json:"rows"`
+	CarriedOver int64 `json:"carried_over,omitempty"`
+	Count       int64 `json:"count"`
+	Errors      int64 `json:"errors"`
+	// QPS is null where that of the run is.
+	QPS  *float64 `json:"qps"`
+	Rows int64    `json:"rows"`
 	// NoRows succeeded and found or changed no row.
 	NoRows int64 `json:"no_rows"`
 	// FinishedLate of Count ended after the measurement; they are in no rate.
@@ -106,8 +111,9 @@ type StatementFigures struct {
 	FinishedLate int64 `json:"finished_late,omitempty"`
 	Rows         int64 `json:"rows"`
 	// NoRows succeeded and found or changed no row.
-	NoRows int64   `json:"no_rows"`
-	QPS    float64 `json:"qps"`
+	NoRows int64 `json:"no_rows"`
+	// QPS is null where that of the run is.
+	QPS *float64 `json:"qps"`
 	// LatencyMs is null where operations were carried over alone.
 	LatencyMs *StatementLatencyMs `json:"latency_ms"`
 }
@@ -164,11 +170,12 @@ type LoadPart struct {
 	Operations int64   `json:"operations"`
 	Errors     int64   `json:"errors"`
 	// CarriedOver were due in the warm-up and ended in it: they are in QPS alone.
-	CarriedOver int64    `json:"carried_over,omitempty"`
-	QPS         float64  `json:"qps"`
-	P50Ms       *float64 `json:"p50_ms"`
-	P95Ms       *float64 `json:"p95_ms"`
-	P99Ms       *float64 `json:"p99_ms"`
+	CarriedOver int64 `json:"carried_over,omitempty"`
+	// QPS is null for a part of no length.
+	QPS   *float64 `json:"qps"`
+	P50Ms *float64 `json:"p50_ms"`
+	P95Ms *float64 `json:"p95_ms"`
+	P99Ms *float64 `json:"p99_ms"`
 }
 
 // ConnectionFigures say how the connections to the target held, over the whole run.
@@ -286,8 +293,9 @@ func (a *Accounting) Check() {
 
 // ErrorFigures counts failed executions of the measurement.
 type ErrorFigures struct {
-	Count   int64                `json:"count"`
-	Rate    float64              `json:"rate"`
+	Count int64 `json:"count"`
+	// Rate is a fraction of the operations, null without any.
+	Rate    *float64             `json:"rate"`
 	ByClass map[ErrorClass]int64 `json:"by_class"`
 	// Top lists the most frequent errors, at most 20.
 	Top []ErrorGroup `json:"top"`
@@ -334,9 +342,10 @@ type Figures struct {
 	MeasuredFrom    Time    `json:"measured_from"`
 	MeasuredTo      Time    `json:"measured_to"`
 	// QPS counts the operations that ended in the measurement, over its length. FinishedLate
-	// of Operations ended in the drain that followed, which took DrainSeconds; they are in no rate.
-	QPS          float64 `json:"qps"`
-	FinishedLate int64   `json:"finished_late"`
+	// of Operations ended in the drain that followed, which took DrainSeconds; they are in no rate. QPS is null where
+	// nothing was measured, and where the record is lost: it is not known then.
+	QPS          *float64 `json:"qps"`
+	FinishedLate int64    `json:"finished_late"`
 	// CarriedOver were due in the warm-up and ended in the measurement: they are in the rates, and in no other figure.
 	CarriedOver int64 `json:"carried_over"`
 	// Overran are operations that run workers began after the measurement because no STOP reached them: they are in the
@@ -345,14 +354,15 @@ type Figures struct {
 	DrainSeconds float64 `json:"drain_seconds"`
 	// LastEnded is when the last execution of the measurement ended, by the record; the store does not keep it.
 	LastEnded Time `json:"-"`
-	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
-	// over that; with 0 there are none.
+	// RecordPartial: parts of the record are lost. CoveredSeconds is for how long all of it is there, and rates are over
+	// that; it is null of a whole record, and where there is no such time: then there are no rates either.
+	RecordPartial  bool     `json:"record_partial,omitempty"`
 	CoveredSeconds *float64 `json:"covered_seconds"`
 	// Stalls are at least a second long; Omission is of a closed loop that had some, else null.
 	Stalls []Stall `json:"stalls,omitempty"`
 	// Freezes are of a closed loop that had at least two, else left out: also shorter ones than stalls.
 	Freezes *Freezes `json:"freezes,omitempty"`
-	// Failing are the times in which over half of what ended had failed.
+	// Failing are the times in which over half of what ended had failed, of all operations or of a statement.
 	Failing  []FailingTime `json:"failing,omitempty"`
 	Omission *Omission     `json:"coordinated_omission"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
@@ -395,8 +405,33 @@ type Figures struct {
 // target.
 func (f *Figures) HasSuccess() bool { return f.Operations > f.Errors.Count }
 
-// HasRates reports whether the run has rates: it has unless its record is lost.
-func (f *Figures) HasRates() bool { return f.CoveredSeconds == nil || *f.CoveredSeconds > 0 }
+// HasRates reports whether the run has rates: it has unless nothing was measured, or its record is lost.
+func (f *Figures) HasRates() bool { return f.QPS != nil }
+
+// RecordLost reports that there is no time of which all of the record is there.
+func (f *Figures) RecordLost() bool { return f.RecordPartial && f.CoveredSeconds == nil }
+
+// Upgrade makes unknown what figures of earlier versions have as 0 and was not known.
+func (f *Figures) Upgrade() {
+	f.RecordPartial = f.RecordPartial || f.CoveredSeconds != nil
+	if f.Operations == 0 {
+		f.Errors.Rate = nil
+	}
+	lost := f.CoveredSeconds != nil && *f.CoveredSeconds == 0
+	if lost {
+		f.CoveredSeconds = nil
+	}
+	if !lost && f.DurationSeconds > 0 {
+		return
+	}
+	f.QPS = nil
+	for _, k := range f.ByKind {
+		k.QPS = nil
+	}
+	for i := range f.ByStatement {
+		f.ByStatement[i].QPS = nil
+	}
+}
 
 // ThresholdResult is one judged threshold.
 type ThresholdResult struct {
@@ -512,6 +547,14 @@ type Summary struct {
 	// Cost follows the server's price list as it is now; null where nothing is paid by the hour.
 	Cost *Cost             `json:"cost"`
 	Tags map[string]string `json:"tags,omitempty"`
+}
+
+// Upgrade makes unknown what summaries of earlier versions have as 0 and was not known.
+func (s *Summary) Upgrade() {
+	s.Figures.Upgrade()
+	if s.FindMax != nil {
+		s.FindMax.Upgrade()
+	}
 }
 
 // ProblemCountsMissing is the problem of an accounting whose counts are not whole.

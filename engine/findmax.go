@@ -66,8 +66,8 @@ type FindMaxStep struct {
 	ErrorCount   int64    `json:"error_count"`
 	// DroppedCount are operations that were due and not begun, in a search over the rate.
 	DroppedCount int64 `json:"dropped_count"`
-	// ErrorRate is a fraction.
-	ErrorRate        float64     `json:"error_rate"`
+	// ErrorRate is a fraction, null without an operation.
+	ErrorRate        *float64    `json:"error_rate"`
 	QPSVsPriorPct    *float64    `json:"qps_vs_prior_pct"`
 	P95VsBaselinePct *float64    `json:"p95_vs_baseline_pct"`
 	QueueDetected    bool        `json:"queue_detected"`
@@ -101,16 +101,17 @@ type FindMaxState struct {
 	// StepID is that of the current step.
 	StepID string `json:"step_id,omitempty"`
 	// TargetWorkers is the level in connections, under the payload's older name.
-	TargetWorkers    int         `json:"target_workers"`
-	TargetQPS        *float64    `json:"target_qps"`
-	BaselineP95Ms    *float64    `json:"baseline_p95_ms"`
-	CurrentP95Ms     *float64    `json:"current_p95_ms"`
-	P95VsBaselinePct *float64    `json:"p95_vs_baseline_pct"`
-	QPS              float64     `json:"qps"`
-	QPSVsPriorPct    *float64    `json:"qps_vs_prior_pct"`
-	ErrorRate        float64     `json:"error_rate"`
-	QueueDetected    bool        `json:"queue_detected"`
-	Status           SearchStage `json:"status"`
+	TargetWorkers    int      `json:"target_workers"`
+	TargetQPS        *float64 `json:"target_qps"`
+	BaselineP95Ms    *float64 `json:"baseline_p95_ms"`
+	CurrentP95Ms     *float64 `json:"current_p95_ms"`
+	P95VsBaselinePct *float64 `json:"p95_vs_baseline_pct"`
+	// QPS and ErrorRate are those of the current step, or of the one before while it has reported nothing; null before any.
+	QPS           *float64    `json:"qps"`
+	QPSVsPriorPct *float64    `json:"qps_vs_prior_pct"`
+	ErrorRate     *float64    `json:"error_rate"`
+	QueueDetected bool        `json:"queue_detected"`
+	Status        SearchStage `json:"status"`
 	// StepElapsed counts from the begin of the current step, StepDuration is its length, settling included.
 	StepElapsed  float64 `json:"step_elapsed_seconds"`
 	StepDuration float64 `json:"step_duration_seconds"`
@@ -136,12 +137,13 @@ type FindMaxResult struct {
 	// MaxConnections or MaxQPSTarget is the answer, by the unit.
 	MaxConnections *int     `json:"max_connections"`
 	MaxQPSTarget   *float64 `json:"max_target_qps"`
-	// QPS and the latencies are what the answer's level gave, in its confirming step when there was one.
-	QPS           float64  `json:"qps"`
+	// QPS, the latencies and ErrorRate are what the answer's level gave, in its confirming step when there was one; null
+	// without an answer.
+	QPS           *float64 `json:"qps"`
 	P50LatencyMs  *float64 `json:"p50_latency_ms"`
 	P95LatencyMs  *float64 `json:"p95_latency_ms"`
 	P99LatencyMs  *float64 `json:"p99_latency_ms"`
-	ErrorRate     float64  `json:"error_rate"`
+	ErrorRate     *float64 `json:"error_rate"`
 	BaselineP95Ms *float64 `json:"baseline_p95_ms"`
 	// Confirmed is true when a repeated step at the answer's level was stable again.
 	Confirmed bool `json:"confirmed"`
@@ -168,6 +170,23 @@ type FindMaxResult struct {
 	Spread      *FindMaxSpread      `json:"spread,omitempty"`
 }
 
+// Upgrade makes unknown what results of earlier versions have as 0 where nothing was found.
+func (r *FindMaxResult) Upgrade() {
+	if !r.Found {
+		r.QPS, r.ErrorRate = nil, nil
+	}
+	for i := range r.Repetitions {
+		if x := &r.Repetitions[i]; !x.Found {
+			x.QPS, x.ErrorRate = nil, nil
+		}
+	}
+	for i := range r.History {
+		if s := &r.History[i]; s.TotalQueries == 0 {
+			s.ErrorRate = nil
+		}
+	}
+}
+
 // FindMaxHysteresis tells, in the unit of the search, that a target did not sustain the level FailsAt right after the
 // level After, though it does otherwise, and recovered at RecoversAt (0: not at all).
 type FindMaxHysteresis struct {
@@ -183,11 +202,11 @@ type FindMaxRepetition struct {
 	// Level is the answer in the unit of the search, null when there is none.
 	Level         *float64    `json:"level"`
 	Confirmed     bool        `json:"confirmed"`
-	QPS           float64     `json:"qps"`
+	QPS           *float64    `json:"qps"`
 	P50LatencyMs  *float64    `json:"p50_latency_ms"`
 	P95LatencyMs  *float64    `json:"p95_latency_ms"`
 	P99LatencyMs  *float64    `json:"p99_latency_ms"`
-	ErrorRate     float64     `json:"error_rate"`
+	ErrorRate     *float64    `json:"error_rate"`
 	BaselineP95Ms *float64    `json:"baseline_p95_ms"`
 	Limit         StepOutcome `json:"limit,omitempty"`
 	FirstUnstable *float64    `json:"first_unstable"`

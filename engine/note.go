@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -423,6 +424,10 @@ var causeWords = map[NoteCode]func(Note) string{
 			"works", n.Percent)
 	},
 	AboutFailing: func(n Note) string {
+		if n.Total > 0 {
+			return fmt.Sprintf("%d of %d executions of %s (%s) failed within %.0f s: the figures of all operations hardly "+
+				"show it", n.Count, n.Total, cmp.Or(n.Statement, "a statement"), n.Kind, n.Seconds)
+		}
 		return fmt.Sprintf(
 			"over half of the operations failed for %.0f s, up to %.3g %% in a second: what was measured then "+
 				"says how fast errors come, and is in all figures",

@@ -291,11 +291,11 @@ type ObservedError struct {
 	LastAt  Time  `json:"last_at"`
 }
 
-// ErrorStats counts errors of the phase; Rate is a fraction of the operations. Recent are those that were met last,
+// ErrorStats counts errors of the phase; Rate is a fraction of the operations, null before any has ended. Recent are those that were met last,
 // newest last.
 type ErrorStats struct {
 	Count   int64                `json:"count"`
-	Rate    float64              `json:"rate"`
+	Rate    *float64             `json:"rate"`
 	PerSec  float64              `json:"per_sec"`
 	ByClass map[ErrorClass]int64 `json:"by_class"`
 	Recent  []ObservedError      `json:"recent"`
@@ -345,7 +345,8 @@ type LoadStart struct {
 
 // WorkerMetrics are the figures of one run worker.
 type WorkerMetrics struct {
-	QPS               float64  `json:"qps"`
+	// QPS is null where nobody knows it: before its first report, and of one that is lost.
+	QPS               *float64 `json:"qps"`
 	P50LatencyMs      *float64 `json:"p50_latency_ms"`
 	P95LatencyMs      *float64 `json:"p95_latency_ms"`
 	P99LatencyMs      *float64 `json:"p99_latency_ms"`

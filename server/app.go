@@ -115,6 +115,8 @@ type Options struct {
 	DataDir string
 	// Nodes counts the nodes that take new run workers; nil means one.
 	Nodes func() int
+	// Readiness says whether a run can be created, as far as that is not the control store's; nil: it can.
+	Readiness Readiness
 	// Collectors are further metrics to show under /metrics.
 	Collectors []prometheus.Collector
 	Log        zerolog.Logger
@@ -392,7 +394,8 @@ func (s *Server) supervisor() *auth.Supervisor {
 		work = append(work, auth.QueriesWork{Authorizer: authorizer, Queries: s.opts.Streams})
 	}
 	if s.opts.Tables != nil {
-		work = append(work, auth.TablesWork{Authorizer: authorizer, Tables: s.opts.Tables})
+		work = append(work, auth.TablesWork{Authorizer: authorizer, Tables: s.opts.Tables},
+			auth.LoginsWork{Authorizer: authorizer, Logins: s.opts.Tables})
 	}
 	if s.opts.Notifier != nil {
 		work = append(work, auth.HooksWork{Authorizer: authorizer, Hooks: s.opts.Notifier})

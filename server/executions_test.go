@@ -154,7 +154,6 @@ func TestALostRecordIsNotComplete(t *testing.T) {
 	b, id := withRecord(t)
 	b.runs.move(id, engine.PhaseMeasurement, engine.StatusRunning, engine.StatusStopping)
 	b.runs.move(id, engine.PhaseNone, engine.StatusCompleted)
-	none := 0.0
 	for name, c := range map[string]struct {
 		figures engine.Figures
 		want    bool
@@ -162,7 +161,7 @@ func TestALostRecordIsNotComplete(t *testing.T) {
 		"all": {engine.Figures{Accounting: engine.Accounting{Started: 300, Recorded: 300}}, true},
 		"with statements": {engine.Figures{Accounting: engine.Accounting{Started: 100, Recorded: 100,
 			Statements: 200}}, true},
-		"a lost record": {engine.Figures{CoveredSeconds: &none, Accounting: engine.Accounting{Started: 300,
+		"a lost record": {engine.Figures{RecordPartial: true, Accounting: engine.Accounting{Started: 300,
 			Recorded: 300}}, false},
 		"lost before it came": {engine.Figures{Accounting: engine.Accounting{Started: 400, Recorded: 300}}, false},
 		"a part that is gone": {engine.Figures{Accounting: engine.Accounting{Started: 400, Recorded: 400}}, false},

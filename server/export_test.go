@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -21,4 +22,12 @@ func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (
 	}
 	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, auth.ScopeAdmin, expires)
 	return secret, err
+}
+
+// Judged lists the kinds of work that are judged again when rights change.
+func (s *Server) Judged() (kinds []string) {
+	for _, w := range s.supervisor().Work {
+		kinds = append(kinds, strings.TrimLeft(fmt.Sprintf("%T", w), "*"))
+	}
+	return kinds
 }

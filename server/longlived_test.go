@@ -15,7 +15,10 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
@@ -230,5 +233,71 @@ func TestALinkEndsWithWhoMadeIt(t *testing.T) {
 	shows("of somebody else", another, http.StatusOK)
 	if strings.Contains(string(b.do("GET", path, nil, "Authorization", "").body), "ada") {
 		t.Error("a stranger is told who made a link")
+	}
+}
+
+// askedTables answer no query and no preview before it is ended.
+type askedTables struct {
+	noTables
+	asked chan<- string
+}
+
+func (a askedTables) Query(ctx context.Context, _ string, _ int) (query.Answer, error) {
+	return query.Answer{}, a.wait(ctx, "query")
+}
+
+func (a askedTables) Preview(ctx context.Context, _ refresh.Table) (query.Preview, error) {
+	return query.Preview{}, a.wait(ctx, "preview")
+}
+
+func (a askedTables) wait(ctx context.Context, what string) error {
+	a.asked <- what
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestWhatIsAskedEndsWithItsCaller: queries of results, their exports and previews end when their user is locked out,
+// and so does what asks a target: a preflight, say.
+func TestWhatIsAskedEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 4)
+	b := start(t, func(o *server.Options) {
+		o.Tables = askedTables{asked: asked}
+		o.Preflight = func(ctx context.Context, _ engine.Scenario, _ bool) (any, error) {
+			asked <- "preflight"
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	ada, hers := b.join("ada", store.RoleOperator)
+	requests := map[string]any{
+		"/api/query":            map[string]any{"sql": "SELECT 1"},
+		"/api/query/export":     map[string]any{"sql": "SELECT 1", "format": "csv"},
+		"/api/v1/table-preview": map[string]any{"definition": "SELECT 1"},
+		"/api/preflight":        map[string]any{"scenario": scenario("s")},
+	}
+	ended := make(chan string, len(requests))
+	for path, body := range requests {
+		go func() {
+			b.do("POST", path, body, hers...)
+			ended <- path
+		}()
+	}
+	for range requests {
+		select {
+		case <-asked:
+		case path := <-ended:
+			t.Fatalf("%s is answered before its user is locked out", path)
+		}
+	}
+	b.do("PATCH", "/api/users/"+ada.UserID, map[string]any{"disabled": true}).want(t, http.StatusOK)
+	late := time.After(10 * time.Second)
+	for len(requests) > 0 {
+		select {
+		case path := <-ended:
+			delete(requests, path)
+		case <-late:
+			t.Fatalf("10 s after their user was locked out these go on: %v", requests)
+		}
 	}
 }

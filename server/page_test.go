@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -103,12 +104,15 @@ func TestProbesAndMetrics(t *testing.T) {
 	}
 }
 
-// TestAServerIsReadyWithoutANode: a probe that takes it out of service would take away the page on
-// which nodes are added and resumed.
-func TestAServerIsReadyWithoutANode(t *testing.T) {
+// TestAServerWithoutANodeShowsThePage: a probe that leaves nodes out does not take it out of service, and with it the
+// page on which nodes are added and resumed.
+func TestAServerWithoutANodeShowsThePage(t *testing.T) {
 	t.Parallel()
-	b := start(t, func(o *server.Options) { o.Nodes = func() int { return 0 } })
-	text := string(b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200).body)
+	b := start(t, func(o *server.Options) {
+		o.Nodes, o.Readiness = func() int { return 0 }, &prospects{nodes: errors.New("none")}
+	})
+	b.do("GET", "/readyz", nil, "Authorization", "").problem(t, 503, engine.CodeUnavailable)
+	text := string(b.do("GET", "/readyz?exclude=nodes,results", nil, "Authorization", "").want(t, 200).body)
 	if !strings.Contains(text, `"nodes":0`) {
 		t.Errorf("%s", text)
 	}

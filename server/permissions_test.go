@@ -74,7 +74,8 @@ func permitted() map[string]string {
 			POST /api/v1/notifications/:id/test, GET /api/v1/retention, PUT /api/v1/retention, PUT /api/v1/prices,
 			POST /api/v1/retention/preview, POST /api/plugins/:name/enable, POST /api/plugins/:name/disable,
 			DELETE /api/plugins/:name, POST /api/v1/nodes/:id/drain, POST /api/v1/nodes/:id/resume,
-			POST /api/v1/nodes/:id/remove, POST /api/v1/query-users, DELETE /api/v1/query-users/:name,
+			POST /api/v1/nodes/:id/remove, GET /api/v1/query-users, POST /api/v1/query-users,
+			DELETE /api/v1/query-users/:name,
 			GET /api/v1/node-tokens, POST /api/v1/node-tokens, DELETE /api/v1/node-tokens/:id,
 			POST /api/v1/nodes/:id/revoke, POST /api/v1/node-addresses, DELETE /api/v1/node-addresses/:address`,
 	} {

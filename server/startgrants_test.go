@@ -11,6 +11,9 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
+// noRight is what everybody reads of a run whose user is locked out, deleted or a viewer now.
+const noRight = "the user who started it has no right to it any more"
+
 // TestWhatBeginsLaterIsJudgedThen starts a run and a matrix as bob, who may use ada's connection then, and asks whether
 // they may begin after each thing that can come between.
 func TestWhatBeginsLaterIsJudgedThen(t *testing.T) {
@@ -34,14 +37,14 @@ func TestWhatBeginsLaterIsJudgedThen(t *testing.T) {
 		"nothing": {func(between) {}, ""},
 		"locked out": {func(b between) {
 			b.o.do("PATCH", "/api/users/"+b.bob, map[string]any{"disabled": true}).want(t, http.StatusOK)
-		}, "bob, who started it, is locked out"},
+		}, noRight},
 		"deleted, and another invited by the name": {func(b between) {
 			b.o.do("DELETE", "/api/users/"+b.bob, nil).want(t, http.StatusNoContent)
 			b.o.join("bob", store.RoleAdmin)
-		}, "bob, who started it, is no user any more"},
+		}, noRight},
 		"a viewer now": {func(b between) {
 			b.o.do("PATCH", "/api/users/"+b.bob, map[string]any{"role": "viewer"}).want(t, http.StatusOK)
-		}, "is a viewer now"},
+		}, noRight},
 		"restricted": {func(b between) {
 			put(b, map[string]any{"access": map[string]any{"restricted": true}})
 		}, "may not use its connection"},
@@ -62,6 +65,9 @@ func TestWhatBeginsLaterIsJudgedThen(t *testing.T) {
 				if c.want == "" && err != nil || c.want != "" && (!engine.HasCode(err, engine.CodeForbidden) ||
 					!strings.Contains(engine.AsError(err).Message, c.want)) {
 					t.Errorf("it is judged as %v, want %q", err, c.want)
+				}
+				if err != nil && strings.Contains(engine.AsError(err).Message, "bob") {
+					t.Errorf("what viewers read names a user: %v", err)
 				}
 			}
 		})
@@ -118,7 +124,7 @@ func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
 	}
 	still(made.RunID, "")
 	for by, want := range map[string]string{"": "who started it is not known", "serve": "",
-		"nobody": "nobody, who started it, is no user any more"} {
+		"nobody": noRight} {
 		run := engine.Run{RunID: "made-by-" + by, RunName: "r", CreatedBy: by, Scenario: made.Scenario}
 		if err := o.store.CreateRun(t.Context(), run); err != nil {
 			t.Fatal(err)
@@ -129,12 +135,12 @@ func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
 		"dsn": c.DSN, "production": true}).want(t, http.StatusOK)
 	still(made.RunID, "is production now")
 	o.do("PATCH", "/api/users/"+o.people["bob"].UserID, map[string]any{"disabled": true}).want(t, http.StatusOK)
-	still(made.RunID, "bob, who started it, is locked out")
+	still(made.RunID, noRight)
 	// Another of the name has neither the run nor the links of who was deleted.
 	o.do("DELETE", "/api/users/"+o.people["bob"].UserID, nil).want(t, http.StatusNoContent)
 	gone := o.people["bob"].UserID
 	another, _ := o.join("bob", store.RoleAdmin)
-	still(made.RunID, "bob, who started it, is no user any more")
+	still(made.RunID, noRight)
 	if err := judge.RecheckShare(t.Context(), store.Share{CreatedBy: "bob", CreatedByID: gone,
 		RunID: made.RunID}); !engine.HasCode(err, engine.CodeForbidden) {
 		t.Errorf("a link of another bob's is judged as %v", err)

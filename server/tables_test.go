@@ -89,7 +89,7 @@ func (noTables) Recheck(context.Context, func(context.Context) (func(refresh.Tab
 
 func (noTables) Drop(context.Context, string) error { return nil }
 
-func (noTables) AddReader(_ context.Context, name string, renew bool) (string, error) {
+func (noTables) AddReader(_ context.Context, name string, renew bool, _ store.User) (string, error) {
 	if name == "taken" && !renew {
 		return "", &engine.Error{Code: engine.CodeConflict, Message: "There is a login."}
 	}
@@ -97,6 +97,14 @@ func (noTables) AddReader(_ context.Context, name string, renew bool) (string, e
 }
 
 func (noTables) RemoveReader(context.Context, string) error { return nil }
+
+func (noTables) Readers(context.Context) ([]query.Login, error) {
+	return []query.Login{{Name: "grafana", OwnerID: "gone", Suspended: true}}, nil
+}
+
+func (noTables) RecheckReaders(context.Context, func(context.Context) (func(string) string, error)) error {
+	return nil
+}
 
 // revokedTables are one, suspended since its owner was locked out.
 type revokedTables struct{ noTables }
@@ -157,6 +165,7 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 		{"POST", "/api/v1/tables", map[string]any{"name": "mine", "definition": "SELECT 1"}, 403, 201, 201, ""},
 		{"DELETE", "/api/v1/tables/mine", nil, 403, 204, 204, ""},
 		{"DELETE", "/api/v1/query-users/grafana", nil, 403, 403, 204, ""},
+		{"GET", "/api/v1/query-users", nil, 403, 403, 200, `{"logins":[{"name":"grafana","owner":"","suspended":true}]}`},
 		{"PUT", "/api/v1/tables/mine", map[string]any{"definition": "SELECT 2", "version": 7}, 403, 200, 200,
 			`{"name":"mine",`},
 		{"PUT", "/api/v1/tables/mine", map[string]any{"definition": "SELECT 2", "version": 6}, 403, 409, 409, ""},

@@ -105,8 +105,8 @@ func (s *side) carry(ctx context.Context, t map[string]any) (rate, cost float64,
 		return 0, 0, err
 	}
 	a := d.Summary.Accounting
-	if !a.Balanced || d.Summary.Errors.Count > 0 || a.Started == 0 {
+	if !a.Balanced || d.Summary.Errors.Count > 0 || a.Started == 0 || d.Summary.QPS == nil {
 		return 0, 0, fmt.Errorf("%s, %d errors", account(d), d.Summary.Errors.Count)
 	}
-	return d.Summary.QPS, math.Round((s.cpu()-before).Seconds()*1e6/float64(a.Started)*100) / 100, nil
+	return *d.Summary.QPS, math.Round((s.cpu()-before).Seconds()*1e6/float64(a.Started)*100) / 100, nil
 }

@@ -95,7 +95,7 @@ func loadstone(c config, name, binary string) client {
 			if len(taken) > 0 {
 				whole = taken[len(taken)-1].cpu
 			}
-			return sample{whole: perQuery(whole, float64(summary.Accounting.Started)), tps: summary.QPS,
+			return sample{whole: perQuery(whole, float64(summary.Accounting.Started)), tps: *summary.QPS,
 				p50: summary.LatencyMs.P50, p99: summary.LatencyMs.P99,
 				cpu: perQuery(cpu, float64(summary.Operations)), operations: summary.Operations,
 				rest: used.rest(cpu, float64(summary.Operations))}, nil

@@ -177,7 +177,7 @@ func takeIn(ctx context.Context, db *derived.Database, c refresh.Claim, prove fu
 	r := rollup.Run{Run: engine.Run{RunID: c.Subtask, RunName: c.Subtask, Status: engine.StatusCompleted,
 		StartTime: engine.At(start), Scenario: engine.Scenario{TemplateName: "nightly"}}, Adapter: "postgres", Parts: 1,
 		Fingerprint: c.Subtask, Seconds: seconds, Summary: &engine.Summary{Verdict: "VALID",
-			Figures: engine.Figures{Operations: 60_000, QPS: 1000}}}
+			Figures: engine.Figures{Operations: 60_000, QPS: new(1000.0)}}}
 	rows, bytes, err := db.PutRun(ctx, c, r, prove)
 	// The control store has no such run, and would have what is known of it removed.
 	return refresh.Result{Mode: refresh.Incremental, Rows: rows, Bytes: bytes, Gone: true}, err

@@ -28,9 +28,26 @@ func printByLoad(p func(string, ...any), s *engine.Summary) {
 			}
 			return terminal.Millis(*v)
 		}
-		p("%s\t%s–%s s: %s, %s operations, %.1f/s, P50 %s   P95 %s   P99 %s, %s errors", what,
+		rate := func(v *float64) string {
+			if v == nil {
+				return "–"
+			}
+			return fmt.Sprintf("%.1f/s", *v)
+		}
+		p(
+			"%s\t%s–%s s: %s, %s operations, %s, P50 %s   P95 %s   P99 %s, %s errors",
+			what,
 			terminal.Seconds(l.From.Sub(s.MeasuredFrom.Time).Seconds()),
-			terminal.Seconds(l.To.Sub(s.MeasuredFrom.Time).Seconds()), load, terminal.Count(l.Operations), l.QPS, ms(l.P50Ms),
-			ms(l.P95Ms), ms(l.P99Ms), terminal.Count(l.Errors))
+			terminal.Seconds(
+				l.To.Sub(s.MeasuredFrom.Time).Seconds(),
+			),
+			load,
+			terminal.Count(l.Operations),
+			rate(l.QPS),
+			ms(l.P50Ms),
+			ms(l.P95Ms),
+			ms(l.P99Ms),
+			terminal.Count(l.Errors),
+		)
 	}
 }

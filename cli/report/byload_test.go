@@ -17,8 +17,8 @@ func TestTheSummaryTellsLoadsApart(t *testing.T) {
 	ms, rate := 0.412, 200.0
 	loads := func(first, second float64) []engine.LoadPart {
 		return []engine.LoadPart{
-			{From: at(0), To: at(10.5), Load: first, Operations: 1050, Errors: 3, QPS: 100, P50Ms: &ms, P95Ms: &ms},
-			{From: at(10.5), To: at(60), Load: second, Operations: 14850, QPS: 300, P50Ms: &ms, P95Ms: &ms, P99Ms: &ms},
+			{From: at(0), To: at(10.5), Load: first, Operations: 1050, Errors: 3, QPS: new(100.0), P50Ms: &ms, P95Ms: &ms},
+			{From: at(10.5), To: at(60), Load: second, Operations: 14850, QPS: new(300.0), P50Ms: &ms, P95Ms: &ms, P99Ms: &ms},
 		}
 	}
 	for name, c := range map[string]struct {

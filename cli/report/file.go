@@ -45,6 +45,7 @@ func Read(path string) (File, error) {
 	if err := jsonx.CheckDuplicateKeys(text, "tags"); err != nil {
 		return fail("is not a summary: %v", err)
 	}
+	r.Upgrade()
 	if r.RunID == "" {
 		return fail("is not a summary of a run")
 	}

@@ -56,7 +56,7 @@ func Matrix(out io.Writer, r matrix.Report) error {
 		if paid {
 			cost = cmp.Or(perMillion(s), "–") + "\t"
 		}
-		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, hasRate(s, s.QPS), terminal.Millis(s.LatencyMs.P50),
+		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, terminal.RateOrNone(s.QPS), terminal.Millis(s.LatencyMs.P50),
 			terminal.Millis(s.LatencyMs.P95),
 			terminal.Millis(s.LatencyMs.P99), terminal.Count(s.Errors.Count),
 			s.VerdictText(), cost, againstOf(t))

@@ -69,7 +69,7 @@ func searching(f *engine.FindMaxState, columns int) string {
 	return fitParts(columns, []linePart{
 		{0, fmt.Sprintf("searching    %s %d: %s  %s / %s", step, f.CurrentStep, levelOf(f.Unit, level),
 			terminal.Duration(f.StepElapsed), terminal.Duration(f.StepDuration))},
-		{1, fmt.Sprintf("%s op/s", terminal.Rate(f.QPS))},
+		{1, fmt.Sprintf("%s op/s", terminal.RateOrNone(f.QPS))},
 		{2, "P95 " + terminal.MillisOrNone(f.CurrentP95Ms)},
 		{3, bounds},
 	})
@@ -127,9 +127,9 @@ func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 		p("\tSteps that were measured again because the generator was late: %d.", r.LateSteps)
 	}
 	if r.Found && r.P95LatencyMs != nil {
-		p("\t%s op/s there   P50 %s   P95 %s   P99 %s   errors %.3g %%", terminal.Rate(r.QPS),
+		p("\t%s op/s there   P50 %s   P95 %s   P99 %s   errors %s", terminal.RateOrNone(r.QPS),
 			terminal.MillisOrNone(r.P50LatencyMs), terminal.MillisOrNone(r.P95LatencyMs),
-			terminal.MillisOrNone(r.P99LatencyMs), r.ErrorRate*100)
+			terminal.MillisOrNone(r.P99LatencyMs), percentOrNone(r.ErrorRate))
 	}
 	p("")
 	if len(r.History) == 0 {
@@ -152,6 +152,14 @@ func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 	p("")
 }
 
+// percentOrNone is a fraction in percent, a dash where nobody knows it.
+func percentOrNone(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.3g %%", 100**v)
+}
+
 // printRepetitions writes the answers of a repeated search and how far they lie apart.
 func printRepetitions(p func(string, ...any), r *engine.FindMaxResult) {
 	if r.Spread == nil {
@@ -166,9 +174,16 @@ func printRepetitions(p func(string, ...any), r *engine.FindMaxResult) {
 				answer += ", not confirmed"
 			}
 		}
-		p("%d\t%s\t%s\t%s\t%s\t%s\t%d\t", x.Repetition, answer, terminal.Rate(x.QPS), terminal.MillisOrNone(x.P50LatencyMs),
+		p(
+			"%d\t%s\t%s\t%s\t%s\t%s\t%d\t",
+			x.Repetition,
+			answer,
+			terminal.RateOrNone(x.QPS),
+			terminal.MillisOrNone(x.P50LatencyMs),
 			terminal.MillisOrNone(x.P95LatencyMs),
-			terminal.MillisOrNone(x.P99LatencyMs), x.Steps)
+			terminal.MillisOrNone(x.P99LatencyMs),
+			x.Steps,
+		)
 	}
 	p("")
 	tell := func(what string, d *engine.Dispersion, show func(float64) string) {

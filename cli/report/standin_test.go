@@ -107,8 +107,8 @@ func TestAMatrixSaysWhatIsSimulatedAndWhatItCosts(t *testing.T) {
 }
 
 func TestAMatrixHasNoRateWhereTheRecordIsLost(t *testing.T) {
-	lost, none := ofStandIn(false, false), 0.0
-	lost.QPS, lost.CoveredSeconds = 0, &none
+	lost := ofStandIn(false, false)
+	lost.QPS, lost.RecordPartial = nil, true
 	r := matrix.Report{MatrixRun: engine.MatrixRun{Name: "both", MatrixID: "m", Labels: []string{"whole", "lost"},
 		Status: engine.StatusCompleted},
 		Targets: []matrix.TargetReport{
@@ -125,7 +125,7 @@ func TestAMatrixHasNoRateWhereTheRecordIsLost(t *testing.T) {
 			row = fields
 		}
 	}
-	if len(row) < 4 || row[3] != "-" { // the result takes two words
+	if len(row) < 4 || row[3] != "–" { // the result takes two words
 		t.Errorf("the rate of a lost record is %v:\n%s", row, text.String())
 	}
 }

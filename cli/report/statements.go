@@ -32,7 +32,7 @@ func printStatements(p func(string, ...any), s *engine.Summary) {
 	p("statement\toperations\top/s\tP50\tP95\tP99\terrors")
 	for _, f := range listed[:min(len(listed), maxStatements)] {
 		p("%s\t%s\t%s\t%s\t%s", terminal.Shorten(terminal.OneLine(f.StatementID), 40), terminal.Count(f.Count),
-			hasRate(s, f.QPS), percentiles(f.LatencyMs), terminal.Count(f.Errors))
+			terminal.RateOrNone(f.QPS), percentiles(f.LatencyMs), terminal.Count(f.Errors))
 	}
 	if more := len(listed) - maxStatements; more > 0 {
 		p("and %d more; loadstone report has all", more)

@@ -32,10 +32,17 @@ func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 	s := summary()
 	ms := &engine.StatementLatencyMs{P50: 1, P95: 2, P99: 3}
 	s.ByStatement = []engine.StatementFigures{
-		{StatementID: "payment", Kind: engine.KindTransaction, Count: 430, QPS: 43, LatencyMs: ms},
-		{StatementID: "new_order", Kind: engine.KindTransaction, Count: 450, Errors: 2, QPS: 45, LatencyMs: ms},
-		{StatementID: "stock", Kind: engine.KindTransaction, InTransaction: true, Count: 4500, QPS: 450, LatencyMs: ms},
-		{StatementID: "insert", Kind: engine.KindInsert, Count: 5, QPS: 0.5, LatencyMs: ms},
+		{StatementID: "payment", Kind: engine.KindTransaction, Count: 430, QPS: new(43.0), LatencyMs: ms},
+		{StatementID: "new_order", Kind: engine.KindTransaction, Count: 450, Errors: 2, QPS: new(45.0), LatencyMs: ms},
+		{
+			StatementID:   "stock",
+			Kind:          engine.KindTransaction,
+			InTransaction: true,
+			Count:         4500,
+			QPS:           new(450.0),
+			LatencyMs:     ms,
+		},
+		{StatementID: "insert", Kind: engine.KindInsert, Count: 5, QPS: new(0.5), LatencyMs: ms},
 	}
 	want := []string{"statement operations op/s P50 P95 P99 errors", "new_order 450 45.0 1.00 ms 2.00 ms 3.00 ms 2",
 		"payment 430 43.0 1.00 ms 2.00 ms 3.00 ms 0"}
@@ -43,9 +50,9 @@ func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// What was carried over alone has a rate and nothing else.
-	s.ByKind[engine.KindDelete] = &engine.KindFigures{CarriedOver: 5, QPS: 0.5}
+	s.ByKind[engine.KindDelete] = &engine.KindFigures{CarriedOver: 5, QPS: new(0.5)}
 	s.ByStatement = append(s.ByStatement, engine.StatementFigures{StatementID: "cancel", Kind: engine.KindTransaction,
-		CarriedOver: 9, QPS: 0.9})
+		CarriedOver: 9, QPS: new(0.9)})
 	want = []string{"DELETE 0 0.5 - - - 0", "cancel 0 0.9 - - - 0"}
 	if got := printed(t, s, "DELETE", "cancel"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -68,7 +75,7 @@ func TestStatementsOfAKindThatHasSeveral(t *testing.T) {
 // TestJUnitSaysHowManyOperationsFailed where some did and no case fails for it.
 func TestJUnitSaysHowManyOperationsFailed(t *testing.T) {
 	s := summary()
-	s.Errors.Count, s.Errors.Rate = 2351, 0.1904
+	s.Operations, s.Errors.Count = 12345, 2351
 	var b bytes.Buffer
 	if err := JUnit(&b, s, false); err != nil {
 		t.Fatal(err)

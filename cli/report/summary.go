@@ -76,7 +76,7 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 	p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", terminal.Millis(l.P50), terminal.Millis(l.P95),
 		terminal.Millis(l.P99),
 		terminal.Millis(l.P999), terminal.Millis(l.Max))
-	p("errors\t%s (%.3g %%)", terminal.Count(s.Errors.Count), s.Errors.Rate*100)
+	p("errors\t%s (%s)", terminal.Count(s.Errors.Count), percentOrNone(s.Errors.Rate))
 	for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 		p("\t%s: %s%s", class, terminal.Count(s.Errors.ByClass[class]), commonMessage(s.Errors.Top, class))
 	}
@@ -104,7 +104,14 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 		if k.LatencyMs != nil {
 			l = &engine.StatementLatencyMs{P50: k.LatencyMs.P50, P95: k.LatencyMs.P95, P99: k.LatencyMs.P99}
 		}
-		p("%s\t%s\t%s\t%s\t%s", kind, terminal.Count(k.Count), hasRate(s, k.QPS), percentiles(l), terminal.Count(k.Errors))
+		p(
+			"%s\t%s\t%s\t%s\t%s",
+			kind,
+			terminal.Count(k.Count),
+			terminal.RateOrNone(k.QPS),
+			percentiles(l),
+			terminal.Count(k.Errors),
+		)
 	}
 	p("")
 	printStatements(p, s)
@@ -141,25 +148,19 @@ func standInNotice(s *engine.Summary) string {
 	return "a stand-in that models the database answered; these figures say nothing about the real one"
 }
 
-// hasRate is a rate of the run, where it has any.
-func hasRate(s *engine.Summary, qps float64) string {
-	if !s.HasRates() {
-		return "-"
-	}
-	return terminal.Rate(qps)
-}
-
 // throughput says how many operations were done, and over which time.
 func throughput(s *engine.Summary) string {
 	switch {
-	case !s.HasRates():
+	case s.RecordLost():
 		return fmt.Sprintf("unknown, because the record is incomplete; %s operations are recorded",
 			terminal.Count(s.Operations))
+	case !s.HasRates():
+		return "unknown: no time was measured"
 	case s.CoveredSeconds != nil:
-		return fmt.Sprintf("%s op/s over the %s s that the record covers, %s operations", terminal.Rate(s.QPS),
+		return fmt.Sprintf("%s op/s over the %s s that the record covers, %s operations", terminal.Rate(*s.QPS),
 			terminal.Seconds(s.DurationSeconds), terminal.Count(s.Operations))
 	}
-	return fmt.Sprintf("%s op/s over %s s, %s operations", terminal.Rate(s.QPS), terminal.Seconds(s.DurationSeconds),
+	return fmt.Sprintf("%s op/s over %s s, %s operations", terminal.Rate(*s.QPS), terminal.Seconds(s.DurationSeconds),
 		terminal.Count(s.Operations))
 }
 
@@ -203,7 +204,7 @@ func printOpenLoop(p func(string, ...any), s *engine.Summary) {
 	}
 	switch {
 	case s.TargetQPS != nil && s.HasRates():
-		p("open loop\ttarget %s op/s, achieved %.2f %%   %s%s", terminal.Rate(*s.TargetQPS), 100*s.QPS / *s.TargetQPS,
+		p("open loop\ttarget %s op/s, achieved %.2f %%   %s%s", terminal.Rate(*s.TargetQPS), 100**s.QPS / *s.TargetQPS,
 			dropped, lag)
 	case s.TargetQPS != nil:
 		p("open loop\ttarget %s op/s   %s%s", terminal.Rate(*s.TargetQPS), dropped, lag)

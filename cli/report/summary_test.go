@@ -132,7 +132,7 @@ func TestASearchInWords(t *testing.T) {
 		Found:          true,
 		Confirmed:      true,
 		MaxConnections: &limit,
-		QPS:            12_300,
+		QPS:            new(12_300.0),
 		P95LatencyMs:   &p95,
 		Steps:          2,
 		Reason:         "The target sustains 6 connections.",

@@ -31,6 +31,14 @@ func MillisOrNone(v *float64) string {
 	return Millis(*v)
 }
 
+// RateOrNone is Rate of a rate that may not be known.
+func RateOrNone(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return Rate(*v)
+}
+
 // Millis writes a latency with three significant digits.
 func Millis(v float64) string {
 	switch {

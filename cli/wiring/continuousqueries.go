@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -42,6 +43,8 @@ type StreamOptions struct {
 	Reader      DSNReader
 	// Memory is what queries may hold.
 	Memory memory.Limits
+	// ReleaseAfter is from when on what a query that ends has on a lost node counts as gone.
+	ReleaseAfter time.Duration
 	// Nodes are those of the cluster.
 	Nodes func() []nodes.NodeInfo
 	// Fragments leads to those that run fragments.
@@ -68,7 +71,8 @@ func OpenContinuousQueries(ctx context.Context, o StreamOptions) (*Streams, erro
 	c, err := coordinator.Open(
 		ctx,
 		coordinator.Options{Store: o.Catalog, Connectors: f, Memory: o.Memory, Runner: &fragmentRunner{nodes: o.Fragments},
-			Tables: reached, Owner: o.Owner, Cluster: o, Sources: system.Sources, Log: o.Log},
+			Tables: reached, Owner: o.Owner, Cluster: o, Sources: system.Sources, ReleaseAfter: o.ReleaseAfter,
+			Log: o.Log},
 	)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
@@ -130,6 +134,13 @@ func (o StreamOptions) Workers() []catalog.Worker {
 func (o StreamOptions) HasLoad(host string) bool {
 	return slices.ContainsFunc(o.Nodes(), func(n nodes.NodeInfo) bool {
 		return sql.SameName(n.NodeID, host) && len(n.Workers) > 0
+	})
+}
+
+// Removed reports whether an operator has taken a node out: from what the servers dial, or by its name.
+func (o StreamOptions) Removed(host string) bool {
+	return slices.ContainsFunc(o.Nodes(), func(n nodes.NodeInfo) bool {
+		return sql.SameName(n.NodeID, host) && (n.State == nodes.NodeRemoved || n.TakenOut)
 	})
 }
 

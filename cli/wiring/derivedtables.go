@@ -426,8 +426,8 @@ func (t *Tables) Do(ctx context.Context, name, verb string, by store.User) (refr
 	return t.s.Store.DynamicTable(ctx, name)
 }
 
-// AddReader makes a login in the embedded Postgres; an external one's administrator makes logins there.
-func (t *Tables) AddReader(ctx context.Context, name string, renew bool) (string, error) {
+// AddReader makes a login of a user's in the embedded Postgres; an external one's administrator makes logins there.
+func (t *Tables) AddReader(ctx context.Context, name string, renew bool, by store.User) (string, error) {
 	if t.s.Embedded == nil {
 		return "", externalLoginsError()
 	}
@@ -435,7 +435,55 @@ func (t *Tables) AddReader(ctx context.Context, name string, renew bool) (string
 	if _, err := t.Database(ctx); err != nil {
 		return "", err
 	}
-	return t.s.Embedded.AddReader(ctx, name, renew)
+	return t.s.Embedded.AddReader(ctx, name, by.UserID, renew)
+}
+
+// Readers lists the logins.
+func (t *Tables) Readers(ctx context.Context) ([]query.Login, error) {
+	if t.s.Embedded == nil {
+		return nil, externalLoginsError()
+	}
+	readers, err := t.s.Embedded.Readers(ctx)
+	logins := make([]query.Login, len(readers))
+	for i, r := range readers {
+		logins[i] = query.Login(r)
+	}
+	return logins, err
+}
+
+// RecheckReaders asks a judge about the owner of each login, and suspends those of which it says why. users is asked for
+// the judge when the logins are read.
+func (t *Tables) RecheckReaders(
+	ctx context.Context,
+	users func(context.Context) (judge func(ownerID string) (why string), err error),
+) error {
+	if t.s.Embedded == nil {
+		return nil
+	}
+	readers, err := t.s.Embedded.Readers(ctx)
+	if err != nil {
+		return err
+	}
+	judge, err := users(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, r := range readers {
+		if r.OwnerID == "" {
+			continue // from before logins had owners
+		}
+		why := judge(r.OwnerID)
+		if why == "" {
+			continue
+		}
+		changed, err := t.s.Embedded.SuspendReader(ctx, r.Name, r.OwnerID)
+		if failed = append(failed, err); changed {
+			t.s.Log.Warn().Str("login", r.Name).Str("user_id", r.OwnerID).Str("reason", why).
+				Msg("a login to the results database is suspended: its owner has no right to it any more")
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // RemoveReader removes it.

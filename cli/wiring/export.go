@@ -25,6 +25,9 @@ func exportTable() refresh.Table {
 func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connection string) error {
 	there := slices.ContainsFunc(known, func(k refresh.Table) bool { return k.Name == snowflakeexport.Table && k.Bundled })
 	if connection == "" {
+		if err := t.s.releaseResultsConnection(ctx); err != nil {
+			return err
+		}
 		if !there {
 			return nil
 		}
@@ -35,6 +38,9 @@ func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connect
 		return nil
 	}
 	s := t.s
+	if err := s.guardResultsConnection(ctx, connection); err != nil {
+		return err
+	}
 	t.refreshers.export = func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
 		err error) {
 		account, err := s.account(ctx, connection)
@@ -130,10 +136,64 @@ func (b *exportLog) reexport(ctx context.Context, but string) {
 	}
 }
 
-// account opens the database of a stored connection.
+// guardResultsConnection keeps which connection the flag names, when a server starts. From then on admins alone change
+// it, and give its name to another one. The name is kept first: it is nobody's who saves one meanwhile.
+func (s *Services) guardResultsConnection(ctx context.Context, name string) error {
+	kept, err := s.Store.ResultsConnection(ctx)
+	if err != nil {
+		return err
+	}
+	if kept.Name != name {
+		kept = store.ResultsConnection{Name: name}
+		if err := s.Store.KeepResultsConnection(ctx, kept); err != nil {
+			return err
+		}
+	}
+	found, err := store.FindConnection(ctx, s.Store, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // an admin may save one, or has renamed the one that is kept
+	}
+	if err != nil {
+		return fmt.Errorf("reading the results connection: %w", err)
+	}
+	kept.ConnectionID = found.ConnectionID
+	return s.Store.KeepResultsConnection(ctx, kept)
+}
+
+// releaseResultsConnection lets the connection be its owner's again: results are taken nowhere.
+func (s *Services) releaseResultsConnection(ctx context.Context) error {
+	kept, err := s.Store.ResultsConnection(ctx)
+	if err != nil || kept == (store.ResultsConnection{}) {
+		return err
+	}
+	return s.Store.KeepResultsConnection(ctx, store.ResultsConnection{})
+}
+
+// resultsConnection is the connection that is kept under the flag's name.
+func (s *Services) resultsConnection(ctx context.Context, name string) (c store.Connection, err error) {
+	kept, err := s.Store.ResultsConnection(ctx)
+	if err != nil {
+		return c, err
+	}
+	if kept.Name != name {
+		return c, fmt.Errorf("another server of this store was started with another --results-connection: %w",
+			store.ErrUnavailable)
+	}
+	if kept.ConnectionID != "" {
+		if c, err = s.Store.Connection(ctx, kept.ConnectionID); !errors.Is(err, store.ErrNotFound) {
+			return c, err
+		}
+	}
+	if c, err = store.FindConnection(ctx, s.Store, name); err == nil {
+		kept.ConnectionID = c.ConnectionID
+		err = s.Store.KeepResultsConnection(ctx, kept)
+	}
+	return c, err
+}
+
+// account opens the database of the results connection.
 func (s *Services) account(ctx context.Context, connection string) (target.Database, error) {
-	// The flag names it.
-	saved, err := store.FindConnection(ctx, s.Store, connection)
+	saved, err := s.resultsConnection(ctx, connection)
 	if err != nil {
 		return nil, fmt.Errorf("reading the results connection: %w", err)
 	}

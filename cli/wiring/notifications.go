@@ -42,10 +42,7 @@ func (e finishedRuns) Row(ctx context.Context, run engine.Run) (row store.RunRow
 // setFigures sets those of a row as lists of runs show them: a run whose record is lost has no rate.
 func setFigures(row *store.RunRow, s *engine.Summary) {
 	row.Passed, row.Verdict, row.Simulated, row.Emulated = &s.Passed, &s.Validity, s.Simulated, s.Emulated
-	row.ErrorRate = &s.Errors.Rate
-	if s.HasRates() {
-		row.QPS = &s.QPS
-	}
+	row.ErrorRate, row.QPS = s.Errors.Rate, s.QPS
 	if s.LatencyMs != nil {
 		row.P95Ms = &s.LatencyMs.P95
 	}

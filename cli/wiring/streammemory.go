@@ -1,7 +1,11 @@
 package wiring
 
 import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/memory"
 )
 
@@ -9,6 +13,20 @@ import (
 type StreamMemoryFlags struct {
 	Total int `name:"streams-memory" placeholder:"MB" env:"LOADSTONE_STREAMS_MEMORY" help:"Memory in MB of all continuous queries and rules of this process together (default: an eighth of the machine's, at most 96)."`
 	Query int `name:"streams-query-memory" placeholder:"MB" default:"64" env:"LOADSTONE_STREAMS_QUERY_MEMORY" help:"Memory in MB of one continuous query without a setting QUERY.MEMORY_MIB of its own (default: 64)."`
+}
+
+// StreamReleaseFlags say when a lost node has nothing of a query any more.
+type StreamReleaseFlags struct {
+	After time.Duration `name:"streams-release-after" placeholder:"TIME" default:"2m" env:"LOADSTONE_STREAMS_RELEASE_AFTER" help:"When a dropped continuous query has nothing any more on a node that is lost, at least 20s; after 20s where the node was removed (default: 2m)."`
+}
+
+// Check refuses a time in which a fragment may still run.
+func (f StreamReleaseFlags) Check() error {
+	if f.After < coordinator.MinReleaseAfter {
+		return engine.InvalidField("--streams-release-after", "is "+f.After.String(), "at least "+
+			coordinator.MinReleaseAfter.String()+": a fragment ends by itself 15 s after its server has fallen silent")
+	}
+	return nil
 }
 
 const (

@@ -10,8 +10,8 @@ func (s *Services) OpenStreams(ctx context.Context) (*Streams, error) {
 		ctx,
 		StreamOptions{DataDir: s.DataDir, Catalog: s.Store.Streams(), Owner: s.owner,
 			Connections: s.Store, Reader: s.relational, Hub: s.hub, Egress: s.reachable,
-			Memory: s.streamMemory,
-			Nodes:  s.Roster.Nodes, Fragments: s.Runs.Nodes().Fragments, Runs: s.Runs, Log: s.Log},
+			Memory: s.streamMemory, ReleaseAfter: s.options.StreamRelease.After,
+			Nodes: s.Roster.Nodes, Fragments: s.Runs.Nodes().Fragments, Runs: s.Runs, Log: s.Log},
 	)
 	if err != nil {
 		return nil, err

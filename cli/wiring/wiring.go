@@ -50,6 +50,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/objects/s3store"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -89,6 +90,8 @@ type Options struct {
 	Targets TargetFlags
 	// StreamMemory is what continuous queries and rules may hold.
 	StreamMemory StreamMemoryFlags
+	// StreamRelease says when a lost node has nothing of a continuous query any more.
+	StreamRelease StreamReleaseFlags
 	// Out says where metrics of live runs are sent.
 	Out ExportFlags
 	Log zerolog.Logger
@@ -522,12 +525,12 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		MaxLivePerUser: s.options.MaxLiveRuns, WaitForNodes: nodes.WaitForNodes,
 		Authorizer:  server,
 		Calibration: s.Certificate,
-		Disk:        server,
-		Watcher:     s.Roster,
-		Metrics:     s.Metrics,
-		Network:     server,
-		Own:         s.own.all,
-		Traces:      s.traces.Tracer(),
+		Disk:        server, ResultsCheck: server,
+		Watcher: s.Roster,
+		Metrics: s.Metrics,
+		Network: server,
+		Own:     s.own.all,
+		Traces:  s.traces.Tracer(),
 		Rules: OpenRules(RuleOptions{Egress: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.CPUAccount(), Memory: s.streamMemory, Log: s.Log,
 			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Nodes().Fragments(id) }}),
@@ -572,6 +575,19 @@ func (r runServer) Authorize(ctx context.Context, runID string) error {
 
 // CheckSpace is an error while the data directory's disk is down to the reserve.
 func (r runServer) CheckSpace(stopped string) error { return r.s.checkDiskSpace(stopped) }
+
+// CheckResults is an error while results cannot be stored: their folder takes no files, or its disk is down to the
+// reserve.
+func (r runServer) CheckResults() error {
+	if s3store.IsAddress(r.s.ResultsAt) {
+		return nil
+	}
+	if err := r.s.Results.CheckWritable(); err != nil {
+		return err
+	}
+	dir := r.s.ResultsAt
+	return record.CheckDiskSpace(dir, record.Reserve(dir, r.s.reserve), "No run is created")
+}
 
 // checkDiskSpace is an error while the data directory's disk is down to the reserve.
 func (s *Services) checkDiskSpace(stopped string) error {

@@ -174,10 +174,14 @@ func aggregated(ctx context.Context, s *stage) (string, error) {
 	var sum float64
 	var parts []string
 	for _, w := range p.Workers {
-		sum += w.Metrics.QPS
-		parts = append(parts, fmt.Sprintf("%.0f", w.Metrics.QPS))
-		if w.Metrics.QPS <= 0 || w.Status != engine.WorkerRunning {
-			return "", fmt.Errorf("%s is %s at %.0f operations per second", w.WorkerID, w.Status, w.Metrics.QPS)
+		qps := 0.0
+		if w.Metrics.QPS != nil {
+			qps = *w.Metrics.QPS
+		}
+		sum += qps
+		parts = append(parts, fmt.Sprintf("%.0f", qps))
+		if qps <= 0 || w.Status != engine.WorkerRunning {
+			return "", fmt.Errorf("%s is %s at %.0f operations per second", w.WorkerID, w.Status, qps)
 		}
 	}
 	if got := p.Ops.CurrentPerSec; len(parts) != 2 || math.Abs(got-sum) > 0.01*sum+1 {

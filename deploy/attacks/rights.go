@@ -8,8 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,6 +36,8 @@ var rights = []attack{
 	}},
 	{3, "notifications of a locked admin go on", hooksGoOn},
 	{3, "a replay makes the values of another's run again", replayed},
+	{3, "a login of a locked admin reads results", loginGoesOn},
+	{3, "the owner of the results connection, or of its name, takes it elsewhere", resultsTakenElsewhere},
 }
 
 // revokedWithin is how long work may go on.
@@ -120,6 +126,9 @@ func (s *stage) goesOn(ctx context.Context, revoke func(id string) error) (strin
 			tableIs(),
 		)
 	}
+	if err := s.tellsNothing(ctx, run.ID, name); err != nil {
+		return "", err
+	}
 	took, before := time.Since(began), posts.Load()
 	time.Sleep(2 * time.Second)
 	if n := posts.Load() - before; n > 0 {
@@ -145,9 +154,203 @@ func (s *stage) goesOn(ctx context.Context, revoke func(id string) error) (strin
 		}
 	}
 	return fmt.Sprintf(
-		"run stopped, query and table suspended after %d ms, tokens refused on both servers",
+		"run stopped, query and table suspended after %d ms without a word on their user, tokens refused on both servers",
 		took.Milliseconds(),
 	), nil
+}
+
+// fates are what reasons must not say of a user.
+var fates = []string{"locked out", "no user any more", "a viewer now"}
+
+// tellsNothing is an error when what each role can read of a run that was stopped, or of a query that was suspended,
+// tells what has become of their user, or names it in a reason.
+func (s *stage) tellsNothing(ctx context.Context, runID, name string) error {
+	for _, who := range []string{vera, olga} {
+		for i, c := range s.users[who].tokens {
+			var run struct {
+				Reason string `json:"cancellation_reason"`
+			}
+			if err := c.Do(ctx, http.MethodGet, "/api/runs/"+runID, nil, &run); err != nil {
+				return err
+			}
+			if !strings.Contains(run.Reason, "no right to it") || strings.Contains(run.Reason, name) {
+				return fmt.Errorf("%s reads that the run has ended for %q", who, run.Reason)
+			}
+			paths := []string{"/api/runs/" + runID, "/api/runs", "/api/v1/streams", "/api/runs/" + runID + "/logs"}
+			if who == vera {
+				paths = append(paths, "/api/v1/tables")
+			}
+			for _, path := range paths {
+				text, _, err := c.Send(ctx, http.MethodGet, path, nil)
+				if err != nil && program.Status(err) != http.StatusNotFound {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+				for _, fate := range fates {
+					if strings.Contains(string(text), fate) {
+						return fmt.Errorf("%s of server %d tells %s that somebody is %q", path, i+1, who, fate)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// house starts a server with a Postgres of its own; end stops it.
+func (s *stage) house(ctx context.Context, args ...string) (admin *program.Client, end func(), err error) {
+	dir := filepath.Join(s.dir, "house-"+uuid.NewString()[:8])
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, nil, err
+	}
+	server, err := s.launch("house", append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, args...)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	end = func() { _ = server.Signal(syscall.SIGTERM); _ = server.Wait(); _ = os.RemoveAll(dir) }
+	operator, err := program.Operator(ctx, server, filepath.Join(dir, "operator.json"))
+	if err == nil {
+		admin, err = newToken(ctx, operator, "admin")
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return admin, end, nil
+}
+
+// joins makes a user of a house, and returns its session.
+func (s *stage) joins(ctx context.Context, admin *program.Client, name, role string) (id string, as *program.Client,
+	err error) {
+	var made struct {
+		User struct {
+			ID string `json:"user_id"`
+		}
+		URL string
+	}
+	if err := admin.Do(ctx, http.MethodPost, "/api/users", map[string]any{"name": name, "role": role}, &made); err != nil {
+		return "", nil, err
+	}
+	link, err := url.Parse(made.URL)
+	if err != nil {
+		return "", nil, err
+	}
+	as, err = signInAt(ctx, admin.Base, map[string]any{"invitation": link.Query().Get("invitation"), "password": password})
+	return made.User.ID, as, err
+}
+
+// loginGoesOn has a new admin make a login to the results database of a server of its own, and ends its rights in each
+// way.
+func loginGoesOn(ctx context.Context, s *stage) (string, error) {
+	free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	admin, end, err := s.house(ctx, "--query-listen", address)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	var slowest time.Duration
+	for name, revoke := range map[string]func(path string) error{
+		"locked": func(at string) error {
+			return admin.Do(ctx, http.MethodPatch, at, map[string]any{"disabled": true}, nil)
+		},
+		"demoted": func(at string) error {
+			return admin.Do(ctx, http.MethodPatch, at, map[string]any{"role": "operator"}, nil)
+		},
+		"deleted": func(at string) error { return admin.Do(ctx, http.MethodDelete, at, nil, nil) },
+	} {
+		id, as, err := s.joins(ctx, admin, name, "admin")
+		if err != nil {
+			return "", err
+		}
+		var login struct{ DSN string }
+		if err := as.Do(ctx, http.MethodPost, "/api/v1/query-users", map[string]any{"name": name}, &login); err != nil {
+			return "", err
+		}
+		session, err := pgx.Connect(ctx, login.DSN)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+		if _, err := session.Exec(ctx, "SELECT 1"); err != nil {
+			return "", err
+		}
+		began := time.Now()
+		if err := revoke("/api/users/" + id); err != nil {
+			return "", err
+		}
+		if !soon(revokedWithin, func() bool { _, err := session.Exec(ctx, "SELECT 1"); return err != nil }) {
+			return "", fmt.Errorf("the session of a login goes on whose admin was %s", name)
+		}
+		slowest = max(slowest, time.Since(began))
+		if again, err := pgx.Connect(ctx, login.DSN); err == nil {
+			_ = again.Close(ctx)
+			return "", fmt.Errorf("a login is let in whose admin was %s", name)
+		}
+		// Another admin takes it over.
+		if err := admin.Do(ctx, http.MethodPost, "/api/v1/query-users", map[string]any{"name": name, "new_password": true},
+			&login); err != nil {
+			return "", err
+		}
+		again, err := pgx.Connect(ctx, login.DSN)
+		if err != nil {
+			return "", fmt.Errorf("a login that was renewed: %w", err)
+		}
+		_ = again.Close(ctx)
+	}
+	return fmt.Sprintf("sessions ended after %d ms at most, and no new ones", slowest.Milliseconds()), nil
+}
+
+// resultsTakenElsewhere has operators change the connection to which servers take results, and save another of its name.
+func resultsTakenElsewhere(ctx context.Context, s *stage) (string, error) {
+	admin, end, err := s.house(ctx, "--results-connection", "lake")
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	_, owner, err := s.joins(ctx, admin, "owner", "operator")
+	if err != nil {
+		return "", err
+	}
+	_, other, err := s.joins(ctx, admin, "other", "operator")
+	if err != nil {
+		return "", err
+	}
+	account := func(name, host string) map[string]any {
+		return map[string]any{"name": name, "driver": "snowflake", "dsn": "snowflake://u:pw@" + host + "/DB/S?warehouse=W"}
+	}
+	tried := 0
+	deny := func(err error) error { tried++; return refused(err, "--results-connection") }
+	// Nobody has a connection of the name yet.
+	if err := deny(other.Do(ctx, http.MethodPost, "/api/connections", account("lake", "a.example"), nil)); err != nil {
+		return "", fmt.Errorf("the name that the flag says: %w", err)
+	}
+	var lake, pond named
+	if err := admin.Do(ctx, http.MethodPost, "/api/connections", account("lake", "a.example"), &lake); err != nil {
+		return "", err
+	}
+	given := account("lake", "a.example")
+	given["access"] = map[string]any{"restricted": false, "owner": "owner"}
+	if err := admin.Do(ctx, http.MethodPut, "/api/connections/"+lake.ID, given, nil); err != nil {
+		return "", err
+	}
+	if err := other.Do(ctx, http.MethodPost, "/api/connections", account("pond", "b.example"), &pond); err != nil {
+		return "", err
+	}
+	for what, err := range map[string]error{
+		"another host": owner.Do(ctx, http.MethodPut, "/api/connections/"+lake.ID, account("lake", "b.example"), nil),
+		"another name": owner.Do(ctx, http.MethodPut, "/api/connections/"+lake.ID, account("puddle", "a.example"), nil),
+		"deleted":      owner.Do(ctx, http.MethodDelete, "/api/connections/"+lake.ID, nil, nil),
+		"renamed to":   other.Do(ctx, http.MethodPut, "/api/connections/"+pond.ID, account("lake", "b.example"), nil),
+	} {
+		if err := deny(err); err != nil {
+			return "", fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return fmt.Sprintf("%d changes refused", tried), nil
 }
 
 // hooksGoOn has a new admin save a notification on the second server, and locks it out on the first.

@@ -246,13 +246,18 @@ func (s *stage) invite(ctx context.Context, name, role string) error {
 
 // signIn returns a session on server i.
 func (s *stage) signIn(ctx context.Context, i int, in map[string]any) (*program.Client, error) {
-	_, header, err := (&program.Client{Base: s.admin[i].Base}).Send(ctx, http.MethodPost, "/api/auth/signin", in)
+	return signInAt(ctx, s.admin[i].Base, in)
+}
+
+// signInAt returns a session on the server of an address.
+func signInAt(ctx context.Context, base string, in map[string]any) (*program.Client, error) {
+	_, header, err := (&program.Client{Base: base}).Send(ctx, http.MethodPost, "/api/auth/signin", in)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range (&http.Response{Header: header}).Cookies() {
 		if c.Value != "" {
-			return &program.Client{Base: s.admin[i].Base, Cookie: c.Name + "=" + c.Value}, nil
+			return &program.Client{Base: base, Cookie: c.Name + "=" + c.Value}, nil
 		}
 	}
 	return nil, errors.New("signing in gave no session")

@@ -42,8 +42,8 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 		t.Errorf("the verdict says %q", said)
 	}
 	// What the rate was is told as it was on average, not as the template had it.
-	if of := sum.TargetQPS; of == nil || *of <= 100 || *of >= 140 || sum.QPS < *of*0.9 || sum.QPS > *of*1.1 {
-		t.Errorf("%.1f/s of %v", sum.QPS, of)
+	if of := sum.TargetQPS; of == nil || *of <= 100 || *of >= 140 || *sum.QPS < *of*0.9 || *sum.QPS > *of*1.1 {
+		t.Errorf("%.1f/s of %v", *sum.QPS, *of)
 	}
 	d := f.settled(run.RunID)
 	changes := 0

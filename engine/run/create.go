@@ -38,6 +38,8 @@ type intakeServer interface {
 	checkCapacity(sc engine.Scenario, dsn secret.Secret) error
 	// checkNodesReach refuses one whose database the nodes do not reach.
 	checkNodesReach(sc engine.Scenario, dsn secret.Secret) error
+	// CheckResults refuses all while results cannot be stored.
+	CheckResults() error
 	// Run reads a run as it is stored.
 	Run(ctx context.Context, runID string) (engine.Run, error)
 }
@@ -65,6 +67,9 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by engin
 	}
 	shares, err := scaling.Shares(sc)
 	if err != nil {
+		return engine.Run{}, err
+	}
+	if err := d.opts.Server.CheckResults(); err != nil {
 		return engine.Run{}, err
 	}
 	deps := d.opts.Server.requestDeps()

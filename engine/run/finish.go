@@ -198,6 +198,14 @@ func (l *runLoop) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
 	default:
 		row := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
 			LoadStart: m.LoadStart()}.CountedResult(l.run)
+		// It has ended, also where the run goes on without it.
+		row.Status, row.EndTime = engine.StatusCompleted, engine.At(l.clock.Now())
+		if m.Status != engine.WorkerCompleted {
+			row.Status = engine.StatusFailed
+		}
+		if m.Err != nil {
+			row.FailureReason = engine.ErrorText(m.Err)
+		}
 		l.writer.SaveResults("the counts of a run worker", []engine.RunResult{row}, end.send)
 	}
 }
@@ -212,8 +220,11 @@ func (l *runLoop) onFigures(ctx context.Context, o *finalize.Result) {
 	}
 	l.finisher.markStored(o.Stored)
 	l.summary.Store(o.Summary)
-	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
-		o.Summary.QPS, o.Summary.Validity)
+	rate := "the rate is not known"
+	if qps := o.Summary.QPS; qps != nil {
+		rate = fmt.Sprintf("%.0f per second", *qps)
+	}
+	verdict := fmt.Sprintf("The figures are there: %d operations, %s, %s", o.Summary.Operations, rate, o.Summary.Validity)
 	l.writeLog(engine.LogInfo, nil, "%s", verdict)
 	l.writer.SaveTick(l.logOnlyTick())
 	l.endRules() // before the last step: nobody looks at a run again that has taken it

@@ -82,7 +82,7 @@ func (l *runLoop) startStored(ctx context.Context) {
 // failExpired refuses those whose rows take too long, and all of them when the run ends.
 func (l *runLoop) failExpired(ctx context.Context, now time.Time) {
 	over := l.scale.pendingStarts.TakeExpired(now, l.life.Stopping())
-	why := "the control store has not taken it in time"
+	why := cmp.Or(l.storeOutage(0), "the control store has not taken it in time")
 	if l.life.Stopping() {
 		why = reasonRunEnding
 	}

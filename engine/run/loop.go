@@ -305,6 +305,13 @@ func (l *runLoop) markLost(w *Worker, why string, free time.Time) {
 		l.LostWorkers.MarkLost(w.ID, free)
 	}
 	w.State.Status = engine.WorkerDead
+	if !l.life.Status().Terminal() {
+		row := l.workerRow(w)
+		row.Status, row.StartTime, row.EndTime, row.FailureReason = engine.StatusFailed, engine.Time{}, engine.At(
+			w.LastSeen,
+		), why
+		l.writer.SaveResults("the loss of a run worker", []engine.RunResult{row}, nil)
+	}
 	l.validity.LostWorker(w.ID, why, w.LastSeen, l.clock.Now())
 	l.writeLogWith(
 		runlog.Details{"last_heard": engine.At(w.LastSeen), "silent_seconds": l.clock.Now().Sub(w.LastSeen).Seconds()},
@@ -383,7 +390,10 @@ func (l *runLoop) assignWorkers() {
 		l.assign(ctx, l.scale.reservedNodes, l.Workers...)
 		l.publish(false)
 	}
-	l.scale.pendingStarts.Add(l.clock.Now(), PendingStart{Row: l.saveStart(), Workers: l.Workers, Start: begin})
+	// Before the run gives them up as not ready: nobody has asked them.
+	deadline := l.clock.Now().Add(protocol.StartTimeout - 2*time.Second)
+	l.scale.pendingStarts.Add(l.clock.Now(),
+		PendingStart{Row: l.saveStart(), Workers: l.Workers, Start: begin, Deadline: deadline})
 	l.publish(false)
 }
 
@@ -471,10 +481,7 @@ func (l *runLoop) report(ctx context.Context, from nodes.Node, m protocol.Worker
 	if !changed {
 		return
 	}
-	message := ""
-	if m.Err != nil {
-		message = engine.ErrorText(m.Err)
-	}
+	message := l.failureOf(m)
 	switch m.Status {
 	case engine.WorkerReady:
 		l.writeLogWith(runlog.Details{"connections": w.Connections}, engine.LogInfo, w,

@@ -85,6 +85,8 @@ type Options struct {
 	TempDir string
 	// Disk is where files are kept; nil always has room.
 	Disk enrichment.Disk
+	// ResultsCheck is asked whether results can be stored before a run is taken in; nil: they can.
+	ResultsCheck ResultsChecker
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
 	// PollInterval is how often the warehouse of a run is asked for; zero means 5 s.

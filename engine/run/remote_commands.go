@@ -2,9 +2,11 @@
 // carries it.
 //
 // The command is noted in the control store. Who carries the run hears of it there, at once by what
-// the store tells, and by looking again and again while nothing is told; it does what is wanted
-// and answers when that is stored. The one that was asked waits for the answer. A command that nobody
-// answers stays noted: who takes the run over does it.
+// the store tells, and by looking again and again while nothing is told; it says that it has heard, does what is wanted
+// and answers when that is stored. The one that was asked waits for the answer. A STOP that nobody has heard within a
+// second is done by the server that was asked, which takes the run over for it: the owner is dead, or stands still, and
+// the epoch of the run keeps it from writing anything more. Another command that nobody answers stays noted: who takes
+// the run over does it.
 
 package run
 
@@ -13,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,14 +26,19 @@ import (
 )
 
 const (
-	// commandPollInterval is how often open commands are looked for, told of or not.
+	// commandPollInterval is how often open commands are looked for while the store tells of them, and silentPollInterval
+	// while it does not: less than hearTimeout, so that an owner that is well hears in time.
 	commandPollInterval = 2 * time.Second
+	silentPollInterval  = 400 * time.Millisecond
 	// listenRetryDelay is the pause before listening that has failed is tried again.
 	listenRetryDelay = 5 * time.Second
 	// commandStoreTimeout bounds one look at the store.
 	commandStoreTimeout = 10 * time.Second
 	// commandTimeout is how long an answer is waited for: what the owner of a run takes, when it is well.
 	commandTimeout = 5 * time.Second
+	// hearTimeout is how long a STOP waits until the owner of its run has heard it. With what taking the run over and
+	// telling its nodes takes it is less than 2 s.
+	hearTimeout = time.Second
 	// Between two looks for an answer.
 	minAnswerPoll = 10 * time.Millisecond
 	maxAnswerPoll = 200 * time.Millisecond
@@ -46,6 +54,9 @@ type CommandStore interface {
 	RunCommand(ctx context.Context, seq int64) (store.RunCommand, error)
 	// PendingRunCommands returns those that nobody has answered, oldest first.
 	PendingRunCommands(ctx context.Context) ([]store.RunCommand, error)
+	// HearRunCommand notes that a server does a command, if none has said so since it was enqueued last, and returns
+	// the one that does. ErrNotFound: it is answered, or its run is deleted.
+	HearRunCommand(ctx context.Context, seq int64, server string) (by string, err error)
 	// AckRunCommand notes that a command is done. Repeating it is harmless; the first answer stays.
 	AckRunCommand(ctx context.Context, seq int64, server string) error
 	// WatchRunCommands calls heard as soon as it listens, and whenever a command has been noted since.
@@ -67,12 +78,20 @@ type RemoteCommandOptions struct {
 // or that there is nothing to do any more; otherwise it is asked again.
 type remoteHandler interface {
 	handleRemoteCommand(ctx context.Context, w store.RunCommand) (done bool, err error)
+	// carries reports whether this server has the run of a command in its hands.
+	carries(w store.RunCommand) bool
+	// takeOverToStop makes this server the owner of the run of a STOP that this server alone has heard, and begins to stop
+	// it.
+	takeOverToStop(ctx context.Context, w store.RunCommand) error
 }
 
 // RemoteCommands is the server's end of it. Its methods are safe for concurrent use.
 type RemoteCommands struct {
 	opts RemoteCommandOptions
 	wake chan struct{}
+
+	// told: the store tells of new commands.
+	told atomic.Bool
 
 	mu sync.Mutex
 	// inFlight are the commands under way here.
@@ -97,10 +116,13 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	helpers.Go(func() { r.listen(ctx) })
-	ticker := time.NewTicker(commandPollInterval)
-	defer ticker.Stop()
 	silent := false
 	for {
+		interval := silentPollInterval
+		if r.told.Load() {
+			interval = commandPollInterval
+		}
+		next := time.NewTimer(interval)
 		err := r.dispatchOpen(ctx, helpers.Go)
 		if err != nil && ctx.Err() == nil && !silent {
 			r.opts.Log.Warn().Err(err).Msg("what is wanted of runs cannot be read; it is read again and again")
@@ -108,9 +130,11 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 		silent = err != nil
 		select {
 		case <-ctx.Done():
+			next.Stop()
 			return
 		case <-r.wake:
-		case <-ticker.C:
+			next.Stop()
+		case <-next.C:
 		}
 	}
 }
@@ -119,9 +143,9 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 func (r *RemoteCommands) listen(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
-		err := r.opts.Store.WatchRunCommands(ctx, r.Wake)
-		if ctx.Err() == nil && !silent {
-			r.opts.Log.Warn().Err(err).Msg("nothing is told of what is wanted of runs; it is looked for every two seconds")
+		err := r.opts.Store.WatchRunCommands(ctx, func() { r.told.Store(true); r.Wake() })
+		if r.told.Store(false); ctx.Err() == nil && !silent {
+			r.opts.Log.Warn().Err(err).Msg("the control store announces no commands for runs; they are polled for")
 			silent = true
 		}
 		select {
@@ -140,6 +164,9 @@ func (r *RemoteCommands) dispatchOpen(ctx context.Context, run func(func())) err
 		return fmt.Errorf("reading what is wanted of runs: %w", err)
 	}
 	for _, w := range commands {
+		if w.HeardBy == "" && r.opts.Handler.carries(w) {
+			run(func() { r.hear(ctx, w) }) // also when it is under way: who asked again waits to be heard
+		}
 		r.mu.Lock()
 		busy := r.inFlight[w.Seq]
 		r.inFlight[w.Seq] = true
@@ -155,6 +182,15 @@ func (r *RemoteCommands) dispatchOpen(ctx context.Context, run func(func())) err
 		})
 	}
 	return nil
+}
+
+// hear says that a command is done here. Where that is not stored its run is taken over, which is safe.
+func (r *RemoteCommands) hear(ctx context.Context, w store.RunCommand) {
+	ctx, cancel := context.WithTimeout(ctx, hearTimeout)
+	defer cancel()
+	if _, err := r.opts.Store.HearRunCommand(ctx, w.Seq, r.opts.Server); err != nil && !errors.Is(err, store.ErrNotFound) {
+		r.opts.Log.Debug().Err(err).Str("run_id", w.RunID).Int64("command", w.Seq).Msg("hearing of a command was not stored")
+	}
 }
 
 // handle does one command and answers it.
@@ -184,6 +220,7 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 	r.Wake() // it may be carried here by now
 	waiting, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
+	unheard := time.Now().Add(hearTimeout)
 	for again := (backoff.Backoff{Min: minAnswerPoll, Max: maxAnswerPoll}); ; {
 		w, err := r.opts.Store.RunCommand(waiting, seq)
 		switch {
@@ -191,6 +228,8 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 			return nil
 		case err != nil && !errors.Is(err, store.ErrUnavailable) && waiting.Err() == nil:
 			return fmt.Errorf("reading what is wanted of run %s: %w", runID, err)
+		case err == nil && w.Kind == store.CommandStop && w.HeardBy == "" && !time.Now().Before(unheard):
+			r.takeOver(waiting, w)
 		}
 		if !again.Wait(waiting) {
 			if err := ctx.Err(); err != nil {
@@ -202,4 +241,29 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 					"or another one takes the run over; look at the run in half a minute"}
 		}
 	}
+}
+
+// takeOver does a STOP that nobody has heard. Where that fails it is tried again, and said in the end that nobody has
+// answered.
+func (r *RemoteCommands) takeOver(ctx context.Context, w store.RunCommand) {
+	by, err := r.opts.Store.HearRunCommand(ctx, w.Seq, r.opts.Server)
+	if err == nil && by == r.opts.Server {
+		r.opts.Log.Warn().Str("run_id", w.RunID).Int64("command", w.Seq).
+			Msg("the owner of a run has not heard its STOP; this server takes the run over and stops it")
+		err = r.opts.Handler.takeOverToStop(ctx, w)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
+		r.opts.Log.Warn().Err(
+			err,
+		).Str(
+			"run_id",
+			w.RunID,
+		).Int64(
+			"command",
+			w.Seq,
+		).Msg(
+			"a run could not be taken over to be stopped",
+		)
+	}
+	r.Wake()
 }

@@ -25,15 +25,18 @@ func (silentStore) WatchRunCommands(context.Context, func()) error {
 
 // commandCarrier does what is wanted once it is told that it carries the run.
 type commandCarrier struct {
-	carries atomic.Bool
-	fails   atomic.Int64 // how often it cannot yet
+	has   atomic.Bool
+	fails atomic.Int64 // how often it cannot yet
+	// takenOver counts the runs that it took over; one that cannot is without its store.
+	takenOver atomic.Int64
+	cannot    atomic.Bool
 
 	mu   sync.Mutex
 	done []store.RunCommand
 }
 
 func (c *commandCarrier) handleRemoteCommand(_ context.Context, w store.RunCommand) (bool, error) {
-	if !c.carries.Load() {
+	if !c.has.Load() {
 		return false, nil
 	}
 	if c.fails.Add(-1) >= 0 {
@@ -43,6 +46,17 @@ func (c *commandCarrier) handleRemoteCommand(_ context.Context, w store.RunComma
 	defer c.mu.Unlock()
 	c.done = append(c.done, w)
 	return true, nil
+}
+
+func (c *commandCarrier) carries(store.RunCommand) bool { return c.has.Load() }
+
+func (c *commandCarrier) takeOverToStop(context.Context, store.RunCommand) error {
+	c.takenOver.Add(1)
+	if c.cannot.Load() {
+		return store.ErrUnavailable
+	}
+	c.has.Store(true)
+	return nil
 }
 
 func (c *commandCarrier) did() []store.RunCommand {
@@ -76,22 +90,23 @@ func commandInVirtualTime(
 	})
 }
 
-// TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt, and when nothing is told after at most two seconds.
+// TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt, and when nothing is told in time to keep its
+// run.
 func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		of     func(s *fake.Store) CommandStore
 		within time.Duration
 	}{
 		"told":     {func(s *fake.Store) CommandStore { return s }, 15 * time.Millisecond},
-		"not told": {func(s *fake.Store) CommandStore { return silentStore{s} }, commandPollInterval + 2*maxAnswerPoll},
+		"not told": {func(s *fake.Store) CommandStore { return silentStore{s} }, silentPollInterval + 2*maxAnswerPoll},
 	} {
 		t.Run(name, func(t *testing.T) {
 			commandInVirtualTime(
 				t,
 				func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
 					_, owner := serve("owner", c.of(kept))
-					owner.carries.Store(true)
-					asked, _ := serve("asked", c.of(kept))
+					owner.has.Store(true)
+					asked, other := serve("asked", c.of(kept))
 					time.Sleep(700 * time.Millisecond)
 					begin := time.Now()
 					if err := asked.Request(t.Context(), "r", store.CommandStop, "ada"); err != nil {
@@ -99,6 +114,9 @@ func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 					}
 					if took := time.Since(begin); took > c.within {
 						t.Errorf("it took %v", took)
+					}
+					if n := other.takenOver.Load(); n > 0 {
+						t.Errorf("a run was taken over %d times from an owner that is well", n)
 					}
 					did := owner.did()
 					if len(did) != 1 || did[0].RunID != "r" || did[0].Kind != store.CommandStop || did[0].By != "ada" ||
@@ -124,6 +142,7 @@ func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
 		t,
 		func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
 			r, survivor := serve("survivor", kept)
+			survivor.cannot.Store(true)
 			begin := time.Now()
 			err := r.Request(t.Context(), "r", store.CommandStop, "ada")
 			if !engine.HasCode(err, engine.CodeUnavailable) || time.Since(begin) != commandTimeout {
@@ -138,11 +157,11 @@ func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
 			// Between two looks by itself: one at the same moment would do what the first has not.
 			time.Sleep(time.Minute + commandPollInterval/2)
 			survivor.fails.Store(1)
-			survivor.carries.Store(true)
+			survivor.has.Store(true)
 			r.Wake()
 			synctest.Wait()
-			if len(survivor.did()) > 0 {
-				t.Error("what has failed is done")
+			if len(survivor.did()) > 0 || survivor.takenOver.Load() == 0 {
+				t.Error("what has failed is done, or was never tried")
 			}
 			time.Sleep(commandPollInterval)
 			synctest.Wait()
@@ -171,6 +190,52 @@ func TestACommandOfARunThatIsDeletedIsNotWaitedFor(t *testing.T) {
 			begin := time.Now()
 			if err := <-asked; !errors.Is(err, store.ErrNotFound) || time.Since(begin) > maxAnswerPoll {
 				t.Errorf("after %v: %v", time.Since(begin), err)
+			}
+		},
+	)
+}
+
+// TestAStopThatNobodyHearsIsDoneByTheServerThatWasAsked: after a second, whether the store tells of commands or not. An
+// owner that has heard it has the run for as long as it takes.
+func TestAStopThatNobodyHearsIsDoneByTheServerThatWasAsked(t *testing.T) {
+	for name, of := range map[string]func(s *fake.Store) CommandStore{
+		"told":     func(s *fake.Store) CommandStore { return s },
+		"not told": func(s *fake.Store) CommandStore { return silentStore{s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			commandInVirtualTime(
+				t,
+				func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
+					r, survivor := serve("survivor", of(kept))
+					begin := time.Now()
+					if err := r.Request(t.Context(), "r", store.CommandStop, "ada"); err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(begin); took < hearTimeout || took > hearTimeout+3*maxAnswerPoll {
+						t.Errorf("it took %v", took)
+					}
+					if survivor.takenOver.Load() != 1 || len(survivor.did()) != 1 {
+						t.Errorf("taken over %d times, done %v", survivor.takenOver.Load(), survivor.did())
+					}
+					if err := r.Request(t.Context(), "r", store.CommandStopEnrichment, "ada"); err != nil {
+						t.Error(err) // it has the run now
+					}
+				},
+			)
+		})
+	}
+	commandInVirtualTime(
+		t,
+		func(t *testing.T, kept *fake.Store, serve func(string, CommandStore) (*RemoteCommands, *commandCarrier)) {
+			_, owner := serve("owner", kept)
+			owner.has.Store(true)
+			owner.fails.Store(1 << 20) // it hears, and cannot store what it decides
+			r, other := serve("asked", kept)
+			for range 2 { // a user who asks again is heard again
+				err := r.Request(t.Context(), "r", store.CommandStop, "ada")
+				if !engine.HasCode(err, engine.CodeUnavailable) || other.takenOver.Load() > 0 {
+					t.Errorf("taken over %d times: %v", other.takenOver.Load(), err)
+				}
 			}
 		},
 	)

@@ -24,15 +24,30 @@ func (s *Service) handleRemoteCommand(ctx context.Context, w store.RunCommand) (
 	default:
 		if l := s.runs.Get(w.RunID); l != nil && !l.Current().Status.Terminal() {
 			select {
-			case <-l.submit(lifecycle.StopRequested{Reason: engine.StopUserRequested, Message: reasonUser, By: w.By}):
+			case <-l.submit(lifecycle.UserStop(w.By)):
 			case <-l.done:
 			case <-ctx.Done():
 			}
 		}
-		// What counts is what is stored: this server may own the run no longer, and not know it.
+		// What counts is what is stored: this server may own the run no longer, and not know it. A run that is being
+		// cancelled needs an owner that ends it.
 		run, err := s.opts.Store.Run(ctx, w.RunID)
-		return err == nil && (run.Status == engine.StatusCancelling || run.Status.Terminal()), ignoreNotFound(err)
+		return err == nil && (run.Status == engine.StatusCancelling && s.carries(w) || run.Status.Terminal()),
+			ignoreNotFound(err)
 	}
+}
+
+// carries implements remoteHandler.
+func (s *Service) carries(w store.RunCommand) bool {
+	if w.Kind == store.CommandStopEnrichment {
+		return s.enrichments.Job(w.RunID) != nil
+	}
+	return s.recovery.IsHandling(w.RunID)
+}
+
+// takeOverToStop implements remoteHandler.
+func (s *Service) takeOverToStop(ctx context.Context, w store.RunCommand) error {
+	return s.recovery.TakeOverToStop(ctx, w.RunID, w.Seq)
 }
 
 // ignoreNotFound takes that a run is deleted for no error: nothing is wanted of it any more.

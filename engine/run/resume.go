@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
@@ -48,7 +47,7 @@ func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 	l := newLive(s, run, clock, workers, life, run.CreatedBy)
 	l.plan = &prepare.Prepared{Plan: r.Plan}
 	l.agg.CountOwn(r.Plan)
-	if run.Scenario.Scaling.Elastic() {
+	if run.Scenario.Scaling.Elastic() && r.Stop == nil {
 		// Run workers may have to join it.
 		ctx, cancel := context.WithTimeout(s.lifetime, writer.StoreTimeout)
 		defer cancel()
@@ -90,13 +89,16 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 	for i, n := range l.svc.nodes.Adopt(l.state(), carried...) {
 		held[i].Node = n
 	}
-	said := l.recoverTimeline(ctx, held, r.LastSeen)
+	said := l.recoverTimeline(ctx, held, r)
 	now := l.clock.Now()
 	l.writeLogWith(runlog.Details{"from": engine.At(r.LastSeen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Reason, now.Sub(r.LastSeen).Seconds())
 	l.validity.Add(engine.CauseSnapshotGap, engine.Note{Code: engine.AboutNoServer}, r.LastSeen, now)
 	l.validity.StartObserving(now)
 	l.RestoreAfterTakeover(now, l.sc.Scaling.Elastic())
+	if r.Stop != nil {
+		l.apply(ctx, *r.Stop) // before its lost run workers could be its reason to end
+	}
 	var lost []string
 	for i, w := range r.Workers {
 		if !w.Status.Ended() && w.NodeID == protocol.OwnNode {
@@ -118,13 +120,17 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 
 // recoverTimeline has the loop go by the run's own time, of which the run workers tell. It returns what was said
 // meanwhile.
-func (l *runLoop) recoverTimeline(ctx context.Context, held []*Worker, seen time.Time) []nodeMessage {
+func (l *runLoop) recoverTimeline(ctx context.Context, held []*Worker, r runclock.ResumedRun) []nodeMessage {
+	limit := runclock.AwaitTimeout
+	if r.Stop != nil {
+		limit = runclock.AwaitTimeoutStopping
+	}
 	line := runclock.NewTimeline(WorkerIDs(held), scaling.InitialWorkers(l.sc), l.life.Phase() == engine.PhaseMeasurement)
-	said := runclock.Await(ctx, line, l.inbox, func(f nodeMessage) (protocol.WorkerState, bool) {
+	said := runclock.Await(ctx, limit, line, l.inbox, func(f nodeMessage) (protocol.WorkerState, bool) {
 		m, state := f.message.(protocol.WorkerState)
 		return m, state && l.IsAuthoritative(f.node, m.WorkerID, m.ResultID)
 	})
-	ahead := line.Offset(l.clock.Now(), l.svc.nodes.Now(), seen)
+	ahead := line.Offset(l.clock.Now(), l.svc.nodes.Now(), r.LastSeen)
 	l.clock = l.clock.WithOffset(ahead)
 	l.Clock = l.clock
 	l.life.AdjustTimes(line.Began(), line.Measured())

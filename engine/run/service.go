@@ -22,11 +22,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Sentences that users read as the reason of a run's end.
-const (
-	reasonUser     = "User requested cancellation"
-	reasonShutdown = "The server was shut down"
-)
+// reasonShutdown is a sentence that users read as the reason of a run's end.
+const reasonShutdown = "The server was shut down"
 
 // pushTimeout is how long an event waits for the store before it is sent anyway.
 const pushTimeout = 500 * time.Millisecond
@@ -176,7 +173,7 @@ func (s *Service) Close(ctx context.Context) error {
 
 // Stop is StopAs of a user.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
-	return s.StopAs(ctx, runID, lifecycle.StopRequested{Reason: engine.StopUserRequested, Message: reasonUser, By: by})
+	return s.StopAs(ctx, runID, lifecycle.UserStop(by))
 }
 
 // Revoke stops a run that its user has lost the right to, with the reason.
@@ -216,7 +213,7 @@ func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.Stop
 	if run.Status != engine.StatusPrepared {
 		return s.stopRemote(ctx, runID, asked.By)
 	}
-	err = s.Cancel(ctx, runID, engine.StopUserRequested, reasonUser)
+	err = s.Cancel(ctx, runID, engine.StopUserRequested, lifecycle.ReasonUser)
 	if errors.Is(err, store.ErrConflict) {
 		if now, readErr := s.Run(ctx, runID); readErr == nil && now.Status != engine.StatusPrepared {
 			return s.StopAs(ctx, runID, asked) // somebody has started it meanwhile

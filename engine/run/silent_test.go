@@ -35,7 +35,7 @@ func TestASilentRunWorkerSaysSinceWhen(t *testing.T) {
 		v.wait(runlive.SilentAfter + 3*time.Second)
 		p := v.live()
 		w := of(p, "worker-1")
-		if w.SilentSince.IsZero() || w.SilentSince != w.LastHeartbeat || w.Metrics.QPS == 0 {
+		if w.SilentSince.IsZero() || w.SilentSince != w.LastHeartbeat || w.Metrics.QPS == nil {
 			t.Errorf("silent since %v, last heard %v, %+v", w.SilentSince, w.LastHeartbeat, w.Metrics)
 		}
 		if rate := p.Ops.CurrentPerSec; math.Abs(rate-whole) > 0.15*whole {
@@ -45,7 +45,7 @@ func TestASilentRunWorkerSaysSinceWhen(t *testing.T) {
 			p.Ops.Total <= before.Ops.Total {
 			t.Errorf("%d operations, %d of them the silent one's", p.Ops.Total, w.Metrics.TotalQueries)
 		}
-		if w = of(p, "worker-0"); !w.SilentSince.IsZero() || w.Metrics.QPS == 0 {
+		if w = of(p, "worker-0"); !w.SilentSince.IsZero() || w.Metrics.QPS == nil {
 			t.Errorf("one that reports is silent since %v: %+v", w.SilentSince, w.Metrics)
 		}
 		v.wait(40 * time.Second) // it is STALE by now

@@ -28,3 +28,19 @@ func FindConnection(ctx context.Context, from ConnectionFinder, typed string) (C
 	}
 	return from.ConnectionByName(ctx, typed)
 }
+
+// ResultsConnection is the saved connection to which the servers of a store take results, as --results-connection names
+// it; zero where they take none. Results are of all users: from when it is kept, admins alone decide where they go.
+type ResultsConnection struct {
+	// Name is what the flag says, ConnectionID what was found by it; empty while there is none of the name.
+	Name         string `json:"name"`
+	ConnectionID string `json:"connection_id,omitempty"`
+}
+
+// Is tells the connection, and any of the name while it is not known.
+func (r ResultsConnection) Is(id, name string) bool {
+	return r.ConnectionID != "" && r.ConnectionID == id || r.ConnectionID == "" && r.Named(name)
+}
+
+// Named tells a name by which servers look the connection up when they start.
+func (r ResultsConnection) Named(name string) bool { return r.Name != "" && r.Name == name }

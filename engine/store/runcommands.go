@@ -22,6 +22,9 @@ type RunCommand struct {
 	// By is who asked, and Server where.
 	By, Server string
 	EnqueuedAt engine.Time
+	// HeardBy is the server that does it: the one that carries the run, or one that takes it over. It is empty while none
+	// has said so since the command was enqueued last.
+	HeardBy string
 	// AckedBy is the server that has done it, or has seen that there is nothing to do;
 	// empty until then.
 	AckedBy string

@@ -146,6 +146,9 @@ type Claim struct {
 	// Reclaim also takes what Owner holds itself: an earlier process of its has
 	// ended. Without it only a lease that has expired is taken over.
 	Reclaim bool
+	// Command is a STOP that its owner has not heard of, and that Owner has: it takes the run over although its lease goes
+	// on. 0 is none.
+	Command int64
 }
 
 // Transition is a conditional change of a run, made in one transaction with its events.

@@ -126,6 +126,9 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	if strings.TrimSpace(in.Body.Name) == "" {
 		return nil, httpx.Field("name", "is empty", "give it one by which templates find it")
 	}
+	if err := a.authorizeResultsName(ctx, strings.TrimSpace(in.Body.Name)); err != nil {
+		return nil, err
+	}
 	access, err := a.access(ctx, auth.NewAccess(a.identity(ctx).User), in.Body.Access)
 	if err != nil {
 		return nil, err
@@ -202,6 +205,9 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if err != nil {
 		return nil, err
 	}
+	if err := a.authorizeResultsChange(ctx, old, strings.TrimSpace(in.Body.Name), in.Body.Driver, dsn); err != nil {
+		return nil, err
+	}
 	c, err := a.Store.SaveConnection(ctx,
 		store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
 			FullDSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production,
@@ -229,6 +235,70 @@ func (a *API) production(ctx context.Context, old store.Connection, in *bool) (b
 	return *in, nil
 }
 
+// guardsResults reports whether the connection to which servers take results is meant, and the caller is no admin: the
+// results are everybody's, and its owner would have them go elsewhere.
+func (a *API) guardsResults(ctx context.Context, meant func(store.ResultsConnection) bool) (bool, error) {
+	if a.identity(ctx).User.Role == store.RoleAdmin {
+		return false, nil
+	}
+	r, err := a.Store.ResultsConnection(ctx)
+	return err == nil && meant(r), err
+}
+
+// authorizeResultsName is an error when servers would take results to a connection of that name.
+func (a *API) authorizeResultsName(ctx context.Context, name string) error {
+	is, err := a.guardsResults(ctx, func(r store.ResultsConnection) bool { return r.Named(name) })
+	if is {
+		err = resultsConnectionError(engine.FieldError{Field: "name",
+			Message: "is that of the connection to which servers take results", Hint: "choose another name, or ask an admin"})
+	}
+	return err
+}
+
+// authorizeResultsChange is an error when servers would take results elsewhere after a change.
+func (a *API) authorizeResultsChange(ctx context.Context, old store.Connection, name, driver string,
+	dsn secret.Secret) error {
+	is, err := a.guardsResults(ctx, func(r store.ResultsConnection) bool { return r.Is(old.ConnectionID, old.Name) })
+	if err != nil {
+		return err
+	}
+	if !is {
+		if name == old.Name {
+			return nil
+		}
+		return a.authorizeResultsName(ctx, name)
+	}
+	var changed []engine.FieldError
+	add := func(field string) {
+		changed = append(changed, engine.FieldError{Field: field, Message: "is an admin's to change: servers take results " +
+			"to this connection", Hint: "leave it as it is, or ask an admin"})
+	}
+	_, saved, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{ID: old.ConnectionID})
+	if err != nil {
+		return err
+	}
+	if dsn.Reveal() != saved.Reveal() {
+		add("dsn")
+	}
+	if driver != old.Driver {
+		add("driver")
+	}
+	if name != old.Name {
+		add("name")
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return resultsConnectionError(changed...)
+}
+
+func resultsConnectionError(fields ...engine.FieldError) error {
+	return &engine.Error{Code: engine.CodeForbidden,
+		Message: "Servers take the results of all users to this connection (--results-connection): only an admin says " +
+			"where it leads.",
+		Hint: "Leave its name, driver and address as they are, or ask an admin.", Fields: fields}
+}
+
 func builtin(cause error) error {
 	return &engine.Error{Code: engine.CodeConflict,
 		Message: "This connection is built in: it belongs to the server and cannot be changed or deleted.",
@@ -248,6 +318,11 @@ func (a *API) deleteConnection(ctx context.Context, in *connectionRemoval) (*not
 	}
 	if in.Version != 0 && in.Version != c.Version {
 		return nil, store.ConcurrentEditError("connection", c.Name, "", c.UpdatedAt, c.Version)
+	}
+	if is, err := a.guardsResults(ctx, func(r store.ResultsConnection) bool { return r.Is(c.ConnectionID, c.Name) }); is {
+		return nil, resultsConnectionError()
+	} else if err != nil {
+		return nil, err
 	}
 	// What was judged above is what is deleted.
 	err = a.Store.DeleteConnection(ctx, c.ConnectionID, c.Version)

@@ -132,7 +132,7 @@ func registerExecutionSearch(
 
 // recordComplete reports whether all that was begun is in the parts: figures are there of a record that is lost, too.
 func recordComplete(run engine.RunDetail, r executions.RecordRead) bool {
-	if !run.Status.Terminal() || run.Summary == nil || !run.Summary.HasRates() {
+	if !run.Status.Terminal() || run.Summary == nil || run.Summary.RecordLost() {
 		return false
 	}
 	a := run.Summary.Accounting

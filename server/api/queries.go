@@ -204,7 +204,9 @@ func registerQueries(a *API, t Tables) {
 		"Show what a definition would give: plan, columns, first rows", http.StatusTooManyRequests)
 	preview.Description = "Nothing is made. The rows are left out when they take longer than two seconds."
 	Handle(a, preview, func(ctx context.Context, in *tableBody[TablePreviewInput]) (*tableBody[TablePreview], error) {
-		p, err := t.Preview(a.asking(ctx, ""), refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
+		asking, done := a.whileAllowed(a.asking(ctx, ""))
+		defer done()
+		p, err := t.Preview(asking, refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
 		a.AuditStatement(ctx, "table.preview", in.Body.Definition, err)
 		return &tableBody[TablePreview]{
 			TablePreview{p.Plan, append([]string{}, p.Sources...), queryAnswerOf(p.Answer), p.Note},

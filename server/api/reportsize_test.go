@@ -96,9 +96,9 @@ func anHour(t testing.TB) stored {
 	step(engine.StatusStopping, engine.PhaseMeasurement)
 	step(engine.StatusCompleted, engine.PhaseNone)
 	figures := func(n int64) *engine.Figures {
-		return &engine.Figures{Operations: n, QPS: float64(n) / float64(seconds), DurationSeconds: float64(seconds),
+		return &engine.Figures{Operations: n, QPS: new(float64(n) / float64(seconds)), DurationSeconds: float64(seconds),
 			LatencyMs: &engine.LatencyMs{Min: 0.1, Avg: 0.5, P50: 0.41, P90: 0.9, P95: 1.2, P99: 2.4, P999: 8, Max: 30},
-			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindPointLookup: {Count: n, QPS: 27_777}},
+			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindPointLookup: {Count: n, QPS: new(27_777.0)}},
 			Accounting: engine.Accounting{Scheduled: n, Started: n, Succeeded: n, Recorded: n,
 				Balanced: true}}
 	}

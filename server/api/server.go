@@ -56,7 +56,8 @@ type Ready struct {
 // ReadyChecks is what was looked at.
 type ReadyChecks struct {
 	ControlStore string `json:"control_store" enum:"ok"`
-	Nodes        int    `json:"nodes" minimum:"0" doc:"Nodes that take new run workers now. The server is ready without one: there it can be told of others."`
+	Results      string `json:"results" enum:"ok,excluded" doc:"Whether results can be stored."`
+	Nodes        int    `json:"nodes" minimum:"0" doc:"Nodes that take new run workers now; 0 where that check is left out, or runs wait for nodes."`
 }
 
 // describeOutside adds the addresses that the server itself serves.
@@ -74,9 +75,13 @@ func (a *API) describeOutside() {
 	for _, o := range []huma.Operation{
 		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}},
 			Responses: answers(fiber.MIMEApplicationJSON, "It does.", healthy)},
-		{OperationID: "readyz", Path: "/readyz", Summary: "Whether the server can work: control store and nodes",
-			Security:  []map[string][]string{{}},
-			Responses: answers(fiber.MIMEApplicationJSON, "It can.", ready, http.StatusServiceUnavailable)},
+		{OperationID: "readyz", Path: "/readyz", Summary: "Whether a run can be created now: control store, results and nodes",
+			Security: []map[string][]string{{}},
+			Parameters: []*huma.Param{{Name: "exclude", In: "query",
+				Description: "Checks to leave out, with a comma between them: nodes, results.",
+				Schema:      &huma.Schema{Type: huma.TypeString}}},
+			Responses: answers(fiber.MIMEApplicationJSON, "It can.", ready, http.StatusUnprocessableEntity,
+				http.StatusServiceUnavailable)},
 		{OperationID: "metrics", Path: "/metrics", Summary: "Metrics for Prometheus",
 			Responses: answers(fiber.MIMETextPlain, "The text format of Prometheus.", text, http.StatusUnauthorized,
 				http.StatusInternalServerError, http.StatusServiceUnavailable)},

@@ -39,6 +39,7 @@ type StatementsInput struct {
 	SQL string `json:"sql" minLength:"1" maxLength:"1000000" doc:"Statements, divided by semicolons: all of them are carried out, or none."`
 	// ConfirmProduction are typed where statements write to production connections.
 	ConfirmProduction auth.Names `json:"confirm_production,omitempty"`
+	KeepEqual         bool       `json:"keep_equal,omitempty" doc:"A CREATE of what is there as it would be made changes nothing, in place of AlreadyExists: loadstone apply asks so."`
 }
 
 // StatementResult is what a statement gave.
@@ -66,6 +67,7 @@ type StreamQuery struct {
 	Fragments []StreamFragment `json:"fragments" nullable:"false"`
 	Live      *StreamCounts    `json:"live" doc:"What became of its rows, also when it has ended; null where another server runs it, or nobody has."`
 	Trouble   *StreamTrouble   `json:"trouble" doc:"Why its sink takes no rows for the moment; null where it does, and where another server runs it."`
+	Waiting   string           `json:"waiting" doc:"What a source of it waits for, such as a connection that is made again; empty where none does."`
 	Output    []string         `json:"output" nullable:"false" doc:"Its last rows, where its sink is of the type PRINT."`
 }
 
@@ -225,7 +227,7 @@ func streamCatalogOf(contents catalog.Contents, c Coordinator) StreamCatalog {
 			Output: append([]string{}, c.Output(q.ID)...)}
 		l, here := live[q.ID]
 		if here {
-			one.Live = streamCountsOf(l, now)
+			one.Live, one.Waiting = streamCountsOf(l, now), l.Waiting
 		}
 		if t, waits := c.Trouble(q.ID); waits {
 			one.Trouble = &StreamTrouble{engine.At(t.Since), t.Attempts, t.Message}

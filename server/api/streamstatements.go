@@ -47,7 +47,8 @@ func (r *statementRights) Grant(ctx context.Context, connection string) catalog.
 func executeStatements(ctx context.Context, a *API, c Coordinator, in StatementsInput) ([]catalog.Result, error) {
 	user := a.User(ctx)
 	rights := &statementRights{connections: a.Store, user: user, confirmed: in.ConfirmProduction}
-	results, err := c.Execute(ctx, in.SQL, catalog.Author{Name: user.Name, UserID: user.UserID}, rights)
+	results, err := c.Execute(ctx, in.SQL, catalog.Author{Name: user.Name, UserID: user.UserID,
+		KeepEqual: in.KeepEqual}, rights)
 	if errors.Is(err, catalog.ErrUnconfirmed) {
 		err = auth.CheckConfirmed(rights.production, in.ConfirmProduction)
 	}

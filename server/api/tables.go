@@ -38,10 +38,15 @@ type Tables interface {
 	// Recheck asks the judge of the users of now about each table that has an owner, and suspends those of which it says
 	// why.
 	Recheck(ctx context.Context, users func(context.Context) (judge func(refresh.Table) (why string), err error)) error
-	// AddReader makes a login that reads results, and returns its connection string. One that is there gets another
-	// password with renew, and is engine.CodeConflict without.
-	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
+	// AddReader makes a login of a user's that reads results, and returns its connection string. One that is there gets
+	// another password with renew, and is the user's then; it is engine.CodeConflict without.
+	AddReader(ctx context.Context, name string, renew bool, by store.User) (dsn string, err error)
 	RemoveReader(ctx context.Context, name string) error
+	Readers(ctx context.Context) ([]query.Login, error)
+	// RecheckReaders asks the judge of the users of now about the owner of each login, and suspends those of which it
+	// says why.
+	RecheckReaders(ctx context.Context, users func(context.Context) (judge func(ownerID string) (why string),
+		err error)) error
 	query.Queries
 }
 
@@ -123,6 +128,18 @@ type DerivedTableChange struct {
 type QueryLogin struct {
 	Name string `json:"name" pattern:"^[a-z][a-z0-9_]{0,39}$"`
 	DSN  string `json:"dsn" readOnly:"true" doc:"Shown once."`
+}
+
+// KnownQueryLogin is a login that reads results, as admins see it.
+type KnownQueryLogin struct {
+	Name      string `json:"name"`
+	Owner     string `json:"owner" doc:"The admin who made it, or gave it its password last. Empty of one made before logins had owners, and of a user that was deleted."`
+	Suspended bool   `json:"suspended" doc:"Whether it is not let in: its owner is locked out, deleted or no admin any more. new_password lets it in again."`
+}
+
+// QueryLoginList is what GET /api/v1/query-users answers.
+type QueryLoginList struct {
+	Logins []KnownQueryLogin `json:"logins" nullable:"false"`
 }
 
 type tableChangeInput struct {
@@ -330,18 +347,42 @@ func registerQueryLogins(a *API, t Tables) {
 		"Make a login that reads results",
 		http.StatusConflict,
 	)
-	add.Description = only + "It connects to the results database and to nothing else. A name that is there is 409, or " +
-		"gets another password with new_password."
+	add.Description = only + "It connects to the results database and to nothing else, as long as the admin who made it " +
+		"is one. A name that is there is 409, or gets another password with new_password: it is let in again, and is the " +
+		"caller's then."
 	Handle(a, add, func(ctx context.Context, in *queryLoginInput) (*tableBody[QueryLogin], error) {
 		if err := a.Admin(ctx, "make a login"); err != nil {
 			return nil, err
 		}
-		dsn, err := t.AddReader(ctx, in.Body.Name, in.Body.NewPassword)
+		dsn, err := t.AddReader(ctx, in.Body.Name, in.Body.NewPassword, a.User(ctx))
 		if err != nil {
 			return nil, err
 		}
 		a.Audit(ctx, "query-user.add", in.Body.Name, "")
 		return &tableBody[QueryLogin]{QueryLogin{Name: in.Body.Name, DSN: dsn}}, nil
+	})
+	list := NewOperation(http.MethodGet, base, "list-query-users", tableTag, "List the logins that read results",
+		http.StatusConflict)
+	list.Description = only
+	Handle(a, list, func(ctx context.Context, _ *struct{}) (*tableBody[QueryLoginList], error) {
+		if err := a.Admin(ctx, "list logins"); err != nil {
+			return nil, err
+		}
+		logins, err := t.Readers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		users, err := a.Store.ListUsers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &tableBody[QueryLoginList]{QueryLoginList{asList(logins, func(l query.Login) KnownQueryLogin {
+			known := KnownQueryLogin{Name: l.Name, Suspended: l.Suspended}
+			if i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == l.OwnerID }); i >= 0 {
+				known.Owner = users[i].Name
+			}
+			return known
+		})}}, nil
 	})
 	remove := NewOperation(
 		http.MethodDelete,

@@ -32,7 +32,9 @@ func registerWatch(a *API, app *fiber.App, c Coordinator, down httpx.Downloads) 
 		http.StatusConflict,
 		http.StatusUnprocessableEntity,
 	)
-	o.Description = "Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each. The id of " +
+	o.Description = "Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each, in `rows`. " +
+		"Beside these an event has its `type` (SNAPSHOT, RESUMED or EVENT), and its `data`: all rows, or the one; of EVENT " +
+		"also the `op` and the `key` of the entity. The id of " +
 		"an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken " +
 		"off: RESUMED and what is different since, or SNAPSHOT where that is not known any more. A client that reads " +
 		"slowly gets what has changed meanwhile as one change."
@@ -105,7 +107,7 @@ func (w *userWatches) enter(user string) error {
 	defer w.mu.Unlock()
 	if w.open[user] >= maxUserWatches {
 		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("You have %d watches of the catalog.",
-			maxUserWatches), Hint: "end one of them"}
+			maxUserWatches), Hint: "end one of them; the bound is fixed"}
 	}
 	w.open[user]++
 	return nil
@@ -150,17 +152,30 @@ func sendEvent(w *bufio.Writer, e watch.Event) error {
 	if e.Position != "" {
 		id = "id: " + e.Position + "\n"
 	}
-	_, err = fmt.Fprintf(w, "event: %s\n%sdata: %s", e.Kind, id, begin)
-	for i, row := range rows {
-		if i > 0 {
-			_ = w.WriteByte(',') // an error stays until the next write
-		}
-		if _, err = w.Write(row); err != nil {
-			return err
-		}
-	}
-	if err == nil {
+	// An error of the writer stays until the last call, which returns it.
+	_, _ = fmt.Fprintf(w, "event: %s\n%sdata: %s", e.Kind, id, begin)
+	writeRows(w, rows)
+	switch {
+	case e.Op == watch.Drop: // there is no row any more, and its key says which
+		_, err = w.WriteString("]}\n\n")
+	case e.Type == watch.OneRow:
+		_, _ = w.WriteString(`],"data":`)
+		writeRows(w, rows)
+		_, err = w.WriteString("}\n\n")
+	default:
+		_, _ = w.WriteString(`],"data":[`)
+		writeRows(w, rows)
 		_, err = w.WriteString("]}\n\n")
 	}
 	return err
+}
+
+// writeRows writes rows with commas between them.
+func writeRows(w *bufio.Writer, rows []json.RawMessage) {
+	for i, row := range rows {
+		if i > 0 {
+			_ = w.WriteByte(',')
+		}
+		_, _ = w.Write(row)
+	}
 }

@@ -72,7 +72,7 @@ func (j Authorizer) revokedRun(ctx context.Context, users []store.User, run engi
 	if err != nil || why != "" || g.UserID == "" && g.UserName == "" {
 		return why, err
 	}
-	production, why, err := j.revokedUse(ctx, users, g.UserID, g.UserName+", who started it,", run)
+	production, why, err := j.revokedUse(ctx, users, g.UserID, "who started it", run)
 	if err != nil || why != "" {
 		return why, err
 	}
@@ -97,10 +97,10 @@ func (j Authorizer) revokedEnrichment(
 		if err != nil || why != "" || g.UserID == "" && g.UserName == "" {
 			return why, err
 		}
-		_, why, err = j.revokedUse(ctx, users, g.UserID, g.UserName+", who started the run,", run)
+		_, why, err = j.revokedUse(ctx, users, g.UserID, "who started the run", run)
 		return why, err
 	}
-	_, why, err = j.revokedUse(ctx, users, o.By.ID, o.By.Name+", who asked for it,", run)
+	_, why, err = j.revokedUse(ctx, users, o.By.ID, "who asked for it", run)
 	return why, err
 }
 
@@ -126,15 +126,15 @@ func (j Authorizer) starter(
 	return store.StartGrant{UserName: run.CreatedBy}, "", nil
 }
 
-// revokedUse says why a user may not use a run any more, empty when it may; who names it in the sentence. It returns
-// the connections that are production.
+// revokedUse says why a user may not use a run any more, empty when it may; who says what the user did. It returns the
+// connections that are production.
 func (j Authorizer) revokedUse(
 	ctx context.Context,
 	users []store.User,
 	userID, who string,
 	run engine.Run,
 ) (production []store.Connection, why string, err error) {
-	u, why := activeOperator(users, userID, who, "starts")
+	u, why := entitledUser(users, userID, who)
 	if why != "" {
 		return nil, why, nil
 	}
@@ -143,13 +143,22 @@ func (j Authorizer) revokedUse(
 		production, err = j.AuthorizeUse(ctx, u, run.Scenario)
 	}
 	if engine.HasCode(err, engine.CodeForbidden) {
-		return nil, who + " may not use its connection or its template any more", nil
+		return nil, "the user " + who + " may not use its connection or its template any more", nil
 	}
 	return production, "", err
 }
 
-// activeOperator returns a user who may have things go on; why says that it may not. who names it in the sentence, with
-// what it did, and does says what a viewer does nothing of.
+// entitledUser is activeOperator for what viewers read too, in a run's end, a query's failure and wherever these are
+// copied to: why neither names the user nor says what has become of the account. who says what the user did.
+func entitledUser(users []store.User, userID, who string) (u store.User, why string) {
+	if u, why = activeOperator(users, userID, "", ""); why != "" {
+		why = "the user " + who + " has no right to it any more"
+	}
+	return u, why
+}
+
+// activeOperator returns a user who may have things go on; why says to operators or admins that it may not. who names it
+// in the sentence, with what it did, and does says what a viewer does nothing of.
 func activeOperator(users []store.User, userID, who, does string) (u store.User, why string) {
 	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == userID })
 	switch {

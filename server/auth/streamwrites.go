@@ -18,7 +18,7 @@ func (j Authorizer) AuthorizeWrites(ctx context.Context, q catalog.Query, to sto
 	if err != nil {
 		return err
 	}
-	u, why := activeOperator(users, q.CreatedByID, creatorOf(q), "creates")
+	u, why := entitledUser(users, q.CreatedByID, creator)
 	if why == "" {
 		why = revokedConnection(u, q, to)
 	}
@@ -28,13 +28,14 @@ func (j Authorizer) AuthorizeWrites(ctx context.Context, q catalog.Query, to sto
 	return accessRevoked(why)
 }
 
-func creatorOf(q catalog.Query) string { return q.CreatedBy + ", who created it," }
+// creator is the user whose query it is, in the reasons that everybody reads.
+const creator = "who created it"
 
 // revokedConnection says why the creator of a query may not have it write to a connection any more.
 func revokedConnection(u store.User, q catalog.Query, to store.Connection) (why string) {
 	switch {
 	case !to.Access.MayUse(u):
-		return fmt.Sprintf("%s may not use the connection %q any more", creatorOf(q), to.Name)
+		return fmt.Sprintf("the user %s may not use the connection %q any more", creator, to.Name)
 	case to.Production && !slices.Contains(q.Confirmed, to.ConnectionID):
 		return fmt.Sprintf("the connection %q is production now, and nobody has confirmed that", to.Name)
 	}
@@ -63,7 +64,7 @@ func (j Authorizer) revokedQuery(
 	sink catalog.Sink,
 ) (why string,
 	err error) {
-	u, why := activeOperator(users, q.CreatedByID, creatorOf(q), "creates")
+	u, why := entitledUser(users, q.CreatedByID, creator)
 	if why != "" || sink.Type != connector.Postgres {
 		return why, nil
 	}

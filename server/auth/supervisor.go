@@ -354,12 +354,41 @@ func (w HooksWork) Recheck(ctx context.Context) error {
 			return nil, fmt.Errorf("checking notifications: %w", err)
 		}
 		return func(h notify.Hook) string {
-			who := h.Owner + ", who saved it,"
-			u, why := activeOperator(users, h.OwnerID, who, "saves")
-			if why == "" && u.Role != store.RoleAdmin {
-				why = who + " is no admin any more"
-			}
-			return why
+			return formerAdmin(users, h.OwnerID, h.Owner+", who saved it,", "saves")
+		}, nil
+	})
+}
+
+// formerAdmin says why a user decides no longer what admins decide; empty while it does. The words are activeOperator's.
+func formerAdmin(users []store.User, userID, who, does string) (why string) {
+	u, why := activeOperator(users, userID, who, does)
+	if why == "" && u.Role != store.RoleAdmin {
+		why = who + " is no admin any more"
+	}
+	return why
+}
+
+// QueryLogins are those of programs to the results database.
+type QueryLogins interface {
+	RecheckReaders(ctx context.Context, users func(context.Context) (judge func(ownerID string) (why string),
+		err error)) error
+}
+
+// LoginsWork are the logins to the results database: admins make them.
+type LoginsWork struct {
+	Authorizer Authorizer
+	Logins     QueryLogins
+}
+
+// Recheck implements Work: it suspends the logins whose owners are no admins any more, and ends their sessions.
+func (w LoginsWork) Recheck(ctx context.Context) error {
+	return w.Logins.RecheckReaders(ctx, func(ctx context.Context) (func(string) string, error) {
+		users, err := w.Authorizer.Store.ListUsers(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("checking logins to the results database: %w", err)
+		}
+		return func(ownerID string) string {
+			return formerAdmin(users, ownerID, "the user who made it", "makes")
 		}, nil
 	})
 }

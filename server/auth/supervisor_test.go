@@ -222,8 +222,8 @@ func TestEnrichmentsAreJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(r.reasons)
-		if want := []string{"It was stopped: ada, who asked for it, is locked out.",
-			"It was stopped: ada, who started the run, is locked out."}; !slices.Equal(r.reasons, want) ||
+		if want := []string{"It was stopped: the user who asked for it has no right to it any more.",
+			"It was stopped: the user who started the run has no right to it any more."}; !slices.Equal(r.reasons, want) ||
 			len(r.origins) != 2 {
 			t.Errorf("stopped with %q, left %v", r.reasons, r.origins)
 		}
@@ -274,7 +274,23 @@ func (o *ownedThings) each(judge func(id, name string) string) {
 type (
 	someTables struct{ *ownedThings }
 	someHooks  struct{ *ownedThings }
+	someLogins struct{ *ownedThings }
 )
+
+func (o someLogins) RecheckReaders(
+	ctx context.Context,
+	users func(context.Context) (func(string) string, error),
+) error {
+	o.late.Store(true) // and makes one
+	judge, err := users(ctx)
+	o.each(func(id, _ string) string {
+		if why := judge(id); why != "" {
+			return id + ": " + why
+		}
+		return ""
+	})
+	return err
+}
 
 func (o someTables) Recheck(
 	ctx context.Context,
@@ -309,14 +325,16 @@ func (u fiveUsers) ListUsers(context.Context) ([]store.User, error) {
 	return list, nil
 }
 
-// TestTablesAndHooksAreJudged: tables are for operators and admins, notifications for admins, as long as they are; what
-// somebody makes who is let in while they are judged is not suspended.
+// TestTablesAndHooksAreJudged: tables are for operators and admins, notifications and logins to the results database for
+// admins, as long as they are; what somebody makes who is let in while they are judged is not suspended.
 func TestTablesAndHooksAreJudged(t *testing.T) {
 	t.Parallel()
-	tables, hooks := &ownedThings{late: &atomic.Bool{}}, &ownedThings{late: &atomic.Bool{}}
+	tables, hooks, logins := &ownedThings{late: &atomic.Bool{}}, &ownedThings{late: &atomic.Bool{}},
+		&ownedThings{late: &atomic.Bool{}}
 	if err := errors.Join(
 		TablesWork{Authorizer{Store: fiveUsers{late: tables.late}}, someTables{tables}}.Recheck(t.Context()),
 		HooksWork{Authorizer{Store: fiveUsers{late: hooks.late}}, someHooks{hooks}}.Recheck(t.Context()),
+		LoginsWork{Authorizer{Store: fiveUsers{late: logins.late}}, someLogins{logins}}.Recheck(t.Context()),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -335,5 +353,14 @@ func TestTablesAndHooksAreJudged(t *testing.T) {
 		"vic, who saved it, is a viewer now, who saves nothing", "greta, who saved it, is no user any more"}; !slices.Equal(
 		hooks.suspended, want) {
 		t.Errorf("hooks: %q", hooks.suspended)
+	}
+	if want := []string{
+		"ada: the user who made it is locked out",
+		"op: the user who made it is no admin any more",
+		"vic: the user who made it is a viewer now, who makes nothing",
+		"gone: the user who made it is no user any more",
+	}; !slices.Equal(
+		logins.suspended, want) {
+		t.Errorf("logins: %q", logins.suspended)
 	}
 }

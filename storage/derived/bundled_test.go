@@ -72,7 +72,7 @@ func summed(r derivedtest.Run, verdict string) *engine.Summary {
 	}
 	slices.Sort(ms)
 	s.Operations = int64(len(ms))
-	s.QPS = float64(len(ms)) / 20
+	s.QPS = new(float64(len(ms)) / 20)
 	if len(ms) > 0 {
 		q := func(q float64) float64 {
 			rank := q * float64(len(ms)-1)

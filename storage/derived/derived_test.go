@@ -110,7 +110,7 @@ func oneRun(id string, executions int) (rollup.Run, *histogram.Histogram) {
 		Run: engine.Run{RunID: id, RunName: "test of " + id, Status: engine.StatusCompleted,
 			StartTime: engine.At(noon), Scenario: engine.Scenario{TemplateName: "nightly"}}, Adapter: "postgres", Parts: 1,
 		Fingerprint: "first", Seconds: s,
-		Summary: &engine.Summary{Verdict: "VALID", Figures: engine.Figures{Operations: int64(executions), QPS: 10,
+		Summary: &engine.Summary{Verdict: "VALID", Figures: engine.Figures{Operations: int64(executions), QPS: new(10.0),
 			LatencyMs: &engine.LatencyMs{P95: 95}}},
 		Warehouse: []engine.WarehousePoint{{Timestamp: engine.At(noon), ElapsedSeconds: 0.5,
 			Warehouse: engine.Warehouse{Name: "W", StartedClusters: 2}}}}, all

@@ -103,18 +103,46 @@ func closeLive(ctx context.Context, tx pgx.Tx, runID string) error {
 
 // rollupTypes are those of the columns of roll-ups; others are texts. Histograms travel as texts: arrays of arrays
 // would have to be of one length.
-var rollupTypes = map[string]string{"second": "integer", "warmup": "boolean", "at": "timestamptz",
-	"in_transaction": "boolean",
-	"operations":     "bigint", "errors": "bigint", "row_count": "bigint", "started_clusters": "integer",
-	"min_cluster_count": "integer", "max_cluster_count": "integer",
-	"running": "integer", "queued": "integer", "credits_per_hour": "float8",
-	"scheduled": "bigint", "dropped": "bigint", "retries": "bigint", "connections": "integer",
-	"target_connections": "integer", "waiting": "integer", "target_operations_per_second": "float8",
-	"cpu_ratio": "float8", "memory_ratio": "float8", "memory_bytes": "bigint", "host_cpu_ratio": "float8",
-	"host_memory_ratio": "float8"}
+var rollupTypes = map[string]string{
+	"second":                       "integer",
+	"warmup":                       "boolean",
+	"at":                           "timestamptz",
+	"in_transaction":               "boolean",
+	"operations":                   "bigint",
+	"errors":                       "bigint",
+	"row_count":                    "bigint",
+	"rated":                        "bigint",
+	"started_clusters":             "integer",
+	"min_cluster_count":            "integer",
+	"max_cluster_count":            "integer",
+	"running":                      "integer",
+	"queued":                       "integer",
+	"credits_per_hour":             "float8",
+	"scheduled":                    "bigint",
+	"dropped":                      "bigint",
+	"retries":                      "bigint",
+	"connections":                  "integer",
+	"target_connections":           "integer",
+	"waiting":                      "integer",
+	"target_operations_per_second": "float8",
+	"cpu_ratio":                    "float8",
+	"memory_ratio":                 "float8",
+	"memory_bytes":                 "bigint",
+	"host_cpu_ratio":               "float8",
+	"host_memory_ratio":            "float8",
+}
 
 // additiveColumns are the columns that add up; those that are in neither list tell rows from each other.
-var additiveColumns = []string{"operations", "errors", "row_count", "latency", "scheduled", "dropped", "retries"}
+var additiveColumns = []string{
+	"operations",
+	"errors",
+	"row_count",
+	"rated",
+	"latency",
+	"scheduled",
+	"dropped",
+	"retries",
+}
 
 // latestColumns are those of which the later one stays.
 var latestColumns = []string{"node_id", "connections", "target_connections", "waiting", "target_operations_per_second",
@@ -184,6 +212,8 @@ func columnOf(rows [][]any, i int) any {
 		return valuesOf[float64](rows, i)
 	case *int:
 		return valuesOf[*int](rows, i)
+	case *int64:
+		return valuesOf[*int64](rows, i)
 	case *float64:
 		return valuesOf[*float64](rows, i)
 	case []int64:

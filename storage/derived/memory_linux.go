@@ -24,6 +24,13 @@ func boundMemory(conn *pgconn.PgConn, bytes uint64) {
 	}
 }
 
+// mayBound reports whether the processes of the server behind a connection can be bounded from here.
+func mayBound(conn *pgconn.PgConn) bool {
+	pid := int(conn.PID())
+	postmaster := localPostmaster(conn)
+	return postmaster > 0 && parentOf(pid) == postmaster && setLimit(pid, limitOf(pid))
+}
+
 // localPostmaster is the server behind a connection, where that is on this machine and can be seen; else 0.
 func localPostmaster(conn *pgconn.PgConn) int {
 	end := conn.Conn()

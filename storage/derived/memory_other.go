@@ -7,6 +7,8 @@ import "github.com/jackc/pgx/v5/pgconn"
 // Elsewhere than on Linux nothing bounds the memory of another process.
 func boundMemory(*pgconn.PgConn, uint64) {}
 
+func mayBound(*pgconn.PgConn) bool { return false }
+
 type processes struct{}
 
 func newProcesses() *processes { return &processes{} }

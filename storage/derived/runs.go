@@ -178,13 +178,17 @@ type relation struct {
 func secondRelations(r rollup.Run) []relation {
 	id, s := r.Run.RunID, r.Seconds
 	moment := []string{"run_id", "second", "warmup", "at"}
-	counts := []string{"operations", "errors", "row_count", "latency"}
+	counts := []string{"operations", "errors", "row_count", "rated", "latency"}
 	with := func(keys ...string) []string {
 		return append(append(append([]string{}, moment...), keys...), counts...)
 	}
 	row := func(m rollup.Moment, c *rollup.Cell, keys ...any) []any {
 		all := append([]any{id, m.Second, m.Warmup, s.At(m.Second)}, keys...)
-		return append(all, c.Operations, c.Errors, c.Rows, packHistogram(&c.Latency))
+		var rated *int64
+		if s.HasRated() {
+			rated = &c.Rated
+		}
+		return append(all, c.Operations, c.Errors, c.Rows, rated, packHistogram(&c.Latency))
 	}
 	run := relation{table: "run_seconds", columns: with()}
 	for key, c := range s.Run {

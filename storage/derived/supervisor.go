@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -54,6 +55,34 @@ type session struct {
 	Active, InTransaction, Idle float64
 }
 
+// OpenGuard opens a results database to supervise its readers, and for nothing else: its schema is not touched. Where the
+// memory of its processes cannot be bounded from here that is refused.
+func OpenGuard(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
+	reader, err := parseURL(readerFlag, readerDSN)
+	if err != nil {
+		return nil, err
+	}
+	d := &Database{Settings: DefaultSettings(), readerRole: reader.ConnConfig.User}
+	if d.owner, err = pool(ctx, ownerFlag, ownerDSN, 1, nil); err != nil {
+		return nil, err
+	}
+	var may bool
+	err = d.owner.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		may = mayBound(conn.Conn().PgConn())
+		return nil
+	})
+	if err != nil {
+		d.Close()
+		return nil, wrapError("opening the results database", err)
+	}
+	if !may {
+		d.Close()
+		return nil, invalidURL(ownerFlag, nil, "leads to a Postgres whose processes cannot be bounded from here",
+			"run this on its machine, as root or as the user of Postgres, and connect by its unix socket or by loopback")
+	}
+	return d, nil
+}
+
 // superviseEvery is how often sessions are looked at.
 const superviseEvery = 500 * time.Millisecond
 
@@ -85,8 +114,10 @@ type warden struct {
 	// cancelled are sessions whose statement was cancelled, by process id.
 	cancelled map[uint32]time.Time
 	memory    *processes
-	// told: that something cannot be seen or done, which is told once.
-	told bool
+	// told: that something cannot be seen or done, which is told once. unbounded: that nobody bounds memory was.
+	told, unbounded bool
+	// announced is the connection by whose name others know that memory is bounded.
+	announced *pgx.Conn
 	// conn is the warden's own; failing while it cannot look.
 	conn    *pgx.Conn
 	failing bool
@@ -128,13 +159,19 @@ func (w *warden) look(ctx context.Context) {
 	w.bound(ctx, conn, sessions)
 }
 
+// The names of the connections of wardens, of those who bound memory too: all others see by it that somebody does.
+const (
+	supervisorName = "loadstone supervisor"
+	guardName      = "loadstone supervisor of memory"
+)
+
 // connect is the warden's connection, which is one of its own: who takes all others of the owner's does not stop it.
 func (w *warden) connect(ctx context.Context) (*pgx.Conn, error) {
 	if w.conn != nil && !w.conn.IsClosed() {
 		return w.conn, nil
 	}
 	config := w.d.owner.Config().ConnConfig.Copy()
-	config.RuntimeParams["application_name"] = "loadstone supervisor"
+	config.RuntimeParams["application_name"] = supervisorName
 	config.RuntimeParams["statement_timeout"] = strconv.FormatInt(lookTimeout.Milliseconds(), 10)
 	var err error
 	w.conn, err = pgx.ConnectConfig(ctx, config)
@@ -231,20 +268,23 @@ func (w *warden) end(ctx context.Context, conn *pgx.Conn, s session, how, why st
 func (w *warden) bound(ctx context.Context, conn *pgx.Conn, sessions []session) {
 	limits := w.d.Settings.Sessions
 	if !w.memory.find(conn.PgConn(), w.own, 2*limits.QueryMemory) {
+		w.lookForGuard(ctx, conn)
 		return
+	}
+	if w.announced != conn {
+		if _, err := conn.Exec(ctx, "SET application_name = '"+guardName+"'"); err == nil {
+			w.announced = conn
+		}
 	}
 	// What parallel workers have counts as their leader's.
 	leaders := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.PID != s.Leader })
 	sizes := map[uint32]uint64{}
 	for _, s := range sessions {
-		helps := func(l session) bool { return l.PID == s.Leader && defines(l) }
-		switch {
-		case s.PID == s.Leader && s.Reader: // bounded when it was opened
-		case slices.ContainsFunc(leaders, helps):
-			w.memory.limit(s.PID, limits.DefinitionMemory)
-		default:
-			w.memory.limit(s.PID, limits.QueryMemory)
+		most := limits.QueryMemory
+		if slices.ContainsFunc(leaders, func(l session) bool { return l.PID == s.Leader && defines(l) }) {
+			most = limits.DefinitionMemory
 		}
+		w.memory.limit(s.PID, most)
 		sizes[s.Leader] += w.memory.size(s.PID)
 	}
 	w.freeOthers(ctx, conn)
@@ -252,6 +292,27 @@ func (w *warden) bound(ctx context.Context, conn *pgx.Conn, sessions []session) 
 		w.end(ctx, conn, s, "pg_terminate_backend", fmt.Sprintf("the sessions of readers have more than %d MB together, "+
 			"and it has %d", limits.AllMemory>>20, sizes[s.PID]>>20), errMemoryOfAll)
 	}
+}
+
+// lookForGuard says once that nobody bounds the memory of readers, until somebody does.
+func (w *warden) lookForGuard(ctx context.Context, conn *pgx.Conn) {
+	if w.own {
+		return
+	}
+	var guarded bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE datname = current_database() AND usename = current_user AND application_name = $1)`, guardName).
+		Scan(&guarded); err != nil {
+		return
+	}
+	switch {
+	case guarded && w.unbounded:
+		w.log.Info().Msg("the memory of readers of the results database is bounded again, on its machine")
+	case !guarded && !w.unbounded:
+		w.log.Warn().Msg("nothing bounds the memory of readers of the results database: it is on another machine, or this " +
+			"user may not bound its processes; run `loadstone results-guard` on that machine")
+	}
+	w.unbounded = !guarded
 }
 
 // excess are the sessions that are ended so that the rest have no more than they may together: the largest first, and

@@ -56,6 +56,74 @@ func refusedBy(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "28000") || strings.Contains(err.Error(), "28P01"))
 }
 
+// ownerID and otherID are users.
+const (
+	ownerID = "0f0e0d0c-0000-4000-8000-000000000001"
+	otherID = "0f0e0d0c-0000-4000-8000-000000000002"
+)
+
+// checkSuspended: a login whose owner has no right to it any more is not let in, and its sessions end, until somebody
+// renews it; a login that another has taken over meanwhile goes on. It returns how the renewed one connects.
+func checkSuspended(t *testing.T, pg *Postgres, dsn string) string {
+	t.Helper()
+	ctx := t.Context()
+	session, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close(context.Background()) }()
+	suspend := func(owner string, want bool) {
+		t.Helper()
+		if changed, err := pg.SuspendReader(ctx, "grafana", owner); err != nil || changed != want {
+			t.Errorf("suspended: %t, %v", changed, err)
+		}
+	}
+	suspend(otherID, false)
+	if _, err := session.Exec(ctx, "SELECT 1"); err != nil {
+		t.Errorf("the session of another owner's login: %v", err)
+	}
+	suspend(ownerID, true)
+	suspend(ownerID, false)
+	for began := time.Now(); err == nil; time.Sleep(10 * time.Millisecond) {
+		if _, err = session.Exec(ctx, "SELECT 1"); time.Since(began) > 30*time.Second {
+			t.Fatal("the session of a login that is suspended goes on")
+		}
+	}
+	if _, err := pg.AddReader(ctx, "grafana", otherID, false); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("a suspended login is made again: %v", err)
+	}
+	if _, _, err := pg.Results(ctx); err != nil { // as at the next start
+		t.Fatal(err)
+	}
+	if _, err := query(t, dsn, "SELECT 'in'"); !refusedBy(err) {
+		t.Errorf("a login that is suspended: %v", err)
+	}
+	known := func() string {
+		list, err := pg.Readers(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(list)
+	}
+	if got := known(); got != "[{grafana "+ownerID+" true}]" {
+		t.Errorf("the logins are %s", got)
+	}
+	renewed, err := pg.AddReader(ctx, "grafana", otherID, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := known(); got != "[{grafana "+otherID+" false}]" {
+		t.Errorf("the logins are %s", got)
+	}
+	if _, err := query(t, dsn, "SELECT 'in'"); !refusedBy(err) {
+		t.Errorf("the password of before: %v", err)
+	}
+	if _, err := query(t, renewed, "SELECT 'in'"); err != nil {
+		t.Errorf("a login that is renewed: %v", err)
+	}
+	return renewed
+}
+
 // TestQueryListen: over TCP the logins of people read what there is of results, and nothing else; nobody else gets in.
 func TestQueryListen(t *testing.T) {
 	t.Parallel()
@@ -63,18 +131,18 @@ func TestQueryListen(t *testing.T) {
 	ctx := t.Context()
 	tables := controlTables(t, pg)
 	results(t, pg)
-	before, err := pg.AddReader(ctx, "grafana", false)
+	before, err := pg.AddReader(ctx, "grafana", ownerID, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The same name again says so, and changes nothing until another password is asked for.
-	if _, err := pg.AddReader(ctx, "grafana", false); !engine.HasCode(err, engine.CodeConflict) {
+	if _, err := pg.AddReader(ctx, "grafana", ownerID, false); !engine.HasCode(err, engine.CodeConflict) {
 		t.Errorf("the same name again: %v", err)
 	}
 	if _, err := query(t, before, "SELECT 1"); err != nil {
 		t.Errorf("the login after the same name again: %v", err)
 	}
-	dsn, err := pg.AddReader(ctx, "grafana", true)
+	dsn, err := pg.AddReader(ctx, "grafana", ownerID, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +193,7 @@ func TestQueryListen(t *testing.T) {
 		}
 	}
 	checkAccess(t, pg, at)
+	dsn = checkSuspended(t, pg, dsn)
 	session, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func certified(t *testing.T, ca *pgtest.Authority) (pg *embedded.Postgres, login
 			t.Error(err)
 		}
 	})
-	dsn, err := pg.AddReader(t.Context(), "grafana", false)
+	dsn, err := pg.AddReader(t.Context(), "grafana", "", false)
 	if err != nil {
 		t.Fatal(err)
 	}

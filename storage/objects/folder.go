@@ -87,6 +87,15 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, from record.Source)
 	return fmt.Errorf("storing part %s: its name comes and goes: %w", a.Name, store.ErrConflict)
 }
 
+// CheckWritable is nil when the next file can be begun.
+func (f *Folder) CheckWritable() error {
+	in, err := f.begin()
+	if err == nil {
+		in.discard()
+	}
+	return err
+}
+
 // alreadyStored reports whether the file is stored.
 func alreadyStored(a engine.Artifact, final string) (bool, error) {
 	switch stored, err := matches(final, a); {

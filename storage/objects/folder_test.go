@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -86,5 +87,34 @@ func TestALinkInAFolderIsNotFollowed(t *testing.T) {
 	}
 	if names, err := f.Names(context.Background(), "run"); err != nil || len(names) != 1 || names[0] != a.Name {
 		t.Errorf("names %v: %v", names, err)
+	}
+}
+
+// TestAFolderSaysWhetherItTakesFiles, before one has come, and leaves nothing.
+func TestAFolderSaysWhetherItTakesFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.CheckWritable(); err != nil {
+		t.Error(err)
+	}
+	if left := f.leftovers(t); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
+	}
+	f.fault = func(string) error { return syscall.ENOSPC }
+	if err := f.CheckWritable(); !engine.HasCode(err, engine.CodeUnavailable) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	f.fault = nil
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.CheckWritable(); err == nil {
+		t.Error("a file takes files")
 	}
 }

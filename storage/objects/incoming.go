@@ -21,8 +21,8 @@ const incomingDir = ".incoming"
 // its writer lives: what a killed one left is swept by whoever opens the folder next.
 type incomingFile struct{ file *os.File }
 
-// receive writes what the source gives, checked and durable.
-func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Source) (in *incomingFile, err error) {
+// begin makes a file that has no name yet.
+func (f *Folder) begin() (*incomingFile, error) {
 	dir := filepath.Join(f.dir, incomingDir)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, record.DiskError(f.dir, err)
@@ -30,8 +30,17 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Sou
 	if err := f.reachStep("create"); err != nil {
 		return nil, record.DiskError(f.dir, err)
 	}
-	if in, err = begin(dir); err != nil {
+	in, err := begin(dir)
+	if err != nil {
 		return nil, record.DiskError(f.dir, err)
+	}
+	return in, nil
+}
+
+// receive writes what the source gives, checked and durable.
+func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Source) (in *incomingFile, err error) {
+	if in, err = f.begin(); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {

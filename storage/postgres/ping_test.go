@@ -2,11 +2,15 @@ package postgres_test
 
 import (
 	"context"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
@@ -34,5 +38,37 @@ func TestPingHasItsOwnConnection(t *testing.T) {
 	defer done()
 	if err := s.Ping(within); err != nil {
 		t.Errorf("the store looks dead: %v", err)
+	}
+}
+
+// TestAStandbyIsNoControlStore: it answers, and takes no writes.
+func TestAStandbyIsNoControlStore(t *testing.T) {
+	t.Parallel()
+	s, dsn := open(t)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, dsn)
+	var name string
+	if err := conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+
+		" SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	// Its connections begin anew, as after a failover.
+	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+		"WHERE datname = $1 AND pid <> pg_backend_pid()", name); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 5 {
+		if err = s.Ping(t.Context()); err != nil && strings.Contains(err.Error(), "takes no writes") {
+			break
+		}
+	}
+	if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "takes no writes") {
+		t.Errorf("a standby: %v", err)
 	}
 }

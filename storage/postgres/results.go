@@ -142,6 +142,12 @@ func (s *Store) results(ctx context.Context, runID, figures string, pools bool) 
 		if f := r.Figures; f != nil && slices.Contains(f.Accounting.Problems, engine.ProblemCountsMissing) {
 			f.CountsMissing = true // earlier versions stored the problem alone
 		}
+		if r.Figures != nil {
+			r.Figures.Upgrade()
+		}
+		if r.FindMax != nil {
+			r.FindMax.Upgrade()
+		}
 		return r, nil
 	})
 	return results, dberr.Failed("reading results", err)

@@ -278,8 +278,8 @@ func SortedRuns(t *testing.T, s *postgres.Store) {
 		}
 		passed := qps > 15
 		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Passed: &passed,
-			Figures: &engine.Figures{QPS: qps, Operations: 1, LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps},
-				Errors: engine.ErrorFigures{Rate: 0.1}},
+			Figures: &engine.Figures{QPS: &qps, Operations: 1, LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps},
+				Errors: engine.ErrorFigures{Rate: new(0.1)}},
 			Thresholds: []engine.ThresholdResult{{Threshold: "qps > 15", Passed: passed}}}))
 	}
 	ids := func(f store.RunFilter) []string {
@@ -314,9 +314,9 @@ func SortedRuns(t *testing.T, s *postgres.Store) {
 	// Of r1 nothing succeeded, and it has no thresholds to fail; nothing is recorded of r3, whose errors have no share.
 	failed := false
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Passed: &failed,
-		Figures: &engine.Figures{Operations: 4, Errors: engine.ErrorFigures{Rate: 1}}}))
+		Figures: &engine.Figures{Operations: 4, Errors: engine.ErrorFigures{Rate: new(1.0)}}}))
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r3", RunID: "r3", Passed: &failed,
-		Figures: &engine.Figures{QPS: 10, DurationSeconds: 1.5}}))
+		Figures: &engine.Figures{QPS: new(10.0), DurationSeconds: 1.5}}))
 	shares, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortErrorRate})
 	must(t, err)
 	if r := shares.Runs; r[0].RunID != "r1" || r[0].FailedThresholds != 0 || r[3].RunID != "r3" || r[3].ErrorRate != nil ||

@@ -6,6 +6,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, command store.Ru
 	err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		// One that is answered between the two statements is no conflict any more: it is noted anew.
 		const insert = `INSERT INTO run_commands (run_id, kind, asked_by, server) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (run_id, kind) WHERE answered_by IS NULL DO UPDATE SET run_id = excluded.run_id RETURNING seq`
+			ON CONFLICT (run_id, kind) WHERE answered_by IS NULL DO UPDATE SET heard_by = NULL RETURNING seq`
 		err := tx.QueryRow(ctx, insert, command.RunID, string(command.Kind), store.CleanText(command.By),
 			store.CleanText(command.Server)).Scan(&seq)
 		if err != nil {
@@ -42,10 +43,11 @@ func (w RunCommandStore) EnqueueRunCommand(ctx context.Context, command store.Ru
 	return seq, dberr.Failed("noting what is wanted of a run", err)
 }
 
-const commandColumns = "seq, run_id, kind, asked_by, server, asked_at, coalesce(answered_by, '')"
+const commandColumns = "seq, run_id, kind, asked_by, server, asked_at, coalesce(heard_by, ''), " +
+	"coalesce(answered_by, '')"
 
 func scanCommand(row pgx.CollectableRow) (w store.RunCommand, err error) {
-	err = row.Scan(&w.Seq, &w.RunID, &w.Kind, &w.By, &w.Server, &w.EnqueuedAt.Time, &w.AckedBy)
+	err = row.Scan(&w.Seq, &w.RunID, &w.Kind, &w.By, &w.Server, &w.EnqueuedAt.Time, &w.HeardBy, &w.AckedBy)
 	w.EnqueuedAt = engine.At(w.EnqueuedAt.Time)
 	return w, err
 }
@@ -68,6 +70,13 @@ func (w RunCommandStore) PendingRunCommands(ctx context.Context) ([]store.RunCom
 	}
 	commands, err := pgx.CollectRows(rows, scanCommand)
 	return commands, dberr.Failed("reading what is wanted of runs", err)
+}
+
+// HearRunCommand implements run.CommandStore.
+func (w RunCommandStore) HearRunCommand(ctx context.Context, seq int64, server string) (by string, err error) {
+	err = w.Pool.QueryRow(ctx, `UPDATE run_commands SET heard_by = coalesce(heard_by, $2)
+		WHERE seq = $1 AND answered_by IS NULL RETURNING heard_by`, seq, store.CleanText(server)).Scan(&by)
+	return by, dberr.Reading("open command", strconv.FormatInt(seq, 10), err)
 }
 
 // AckRunCommand implements run.CommandStore.

@@ -193,11 +193,13 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 		ctx,
 		`UPDATE run_status SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4),
 			owner_epoch = owner_epoch + 1, updated_at = now()
-		WHERE run_id = $1 AND (`+leased+` < clock_timestamp() OR $3 AND owner = $2) RETURNING owner_epoch`,
+		WHERE run_id = $1 AND (`+leased+` < clock_timestamp() OR $3 AND owner = $2 OR EXISTS (SELECT FROM run_commands c
+			WHERE c.seq = $5 AND c.run_id = $1 AND c.heard_by = $2 AND c.answered_by IS NULL)) RETURNING owner_epoch`,
 		c.RunID,
 		c.Owner,
 		c.Reclaim,
 		s.Lease().Seconds(),
+		c.Command,
 	).Scan(
 		&epoch,
 	)

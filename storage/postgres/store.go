@@ -204,14 +204,19 @@ const resultsIdentity = "results_database"
 func (s *Store) KeepResultsIdentity(ctx context.Context, own engine.OwnDatabase) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	text, err := document("results database", own)
+	return s.keepSetting(ctx, resultsIdentity, "what the results database is", own)
+}
+
+// keepSetting writes what servers tell each other, unless it is there already. Admins decide nothing of it.
+func (s *Store) keepSetting(ctx context.Context, name, what string, value any) error {
+	text, err := document(what, value)
 	if err != nil {
 		return err
 	}
 	_, err = s.pool.Exec(ctx, `INSERT INTO server_settings AS known (setting_name, setting_value) VALUES ($1, $2)
 		ON CONFLICT (setting_name) DO UPDATE SET setting_value = excluded.setting_value, version = known.version + 1,
-			updated_at = clock_timestamp() WHERE known.setting_value <> excluded.setting_value`, resultsIdentity, text)
-	return dberr.Failed("keeping what the results database is", err)
+			updated_at = clock_timestamp() WHERE known.setting_value <> excluded.setting_value`, name, text)
+	return dberr.Failed("keeping "+what, err)
 }
 
 // ResultsIdentity reads what KeepResultsIdentity has kept, by whichever server; nil where none has.
@@ -226,11 +231,53 @@ func (s *Store) ResultsIdentity(ctx context.Context) (*engine.OwnDatabase, error
 	return own, parse("results database", v.Value, own)
 }
 
+// resultsConnection is the setting that holds which connection results are taken to.
+const resultsConnection = "results_connection"
+
+// KeepResultsConnection tells all servers of the store which connection results are taken to.
+func (s *Store) KeepResultsConnection(ctx context.Context, c store.ResultsConnection) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return s.keepSetting(ctx, resultsConnection, "the results connection", c)
+}
+
+// ResultsConnection implements api.ConnectionStore.
+func (s *Store) ResultsConnection(ctx context.Context) (c store.ResultsConnection, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	v, err := s.Setting(ctx, resultsConnection)
+	if err != nil || v.Version == 0 {
+		return c, err
+	}
+	return c, parse("results connection", v.Value, &c)
+}
+
 // Ping proves that the store answers and that its schema is current.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return schema.Check(ctx, s.probe)
+	if err := schema.Check(ctx, s.probe); err != nil {
+		return err
+	}
+	var readOnly bool
+	if err := s.probe.QueryRow(
+		ctx,
+		"SELECT current_setting('transaction_read_only')::boolean",
+	).Scan(
+		&readOnly,
+	); err != nil {
+		return dberr.Failed("asking the control store", err)
+	}
+	if readOnly {
+		return &engine.Error{
+			Code: engine.CodeUnavailable,
+			Message: "The control store takes no writes: it is a standby, or " +
+				"default_transaction_read_only is on.",
+			Hint: "Let --database-url lead to the primary: " +
+				"target_session_attrs=read-write chooses it among several hosts.",
+		}
+	}
+	return nil
 }
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -128,10 +128,10 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Scope, c *catalog
 		names = append(names, strings.ToLower(n))
 	}
 	c.Queries, err = rows(ctx, tx, `SELECT q.id, q.name, q.statement, q.execution_state, q.desired_state, q.graceful,
-		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, q.revision, s.sink_name, q.created_by_id,
+		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, q.revision, coalesce(s.sink_name, ''), q.created_by_id,
 		q.confirmed,
 		coalesce((SELECT array_agg(physical_source_id ORDER BY 1) FROM query_physical_sources p WHERE p.query_id = q.id), '{}')
-		FROM queries q JOIN query_sinks s ON s.query_id = q.id WHERE $1 OR lower(q.name) = ANY ($2)
+		FROM queries q LEFT JOIN query_sinks s ON s.query_id = q.id WHERE $1 OR lower(q.name) = ANY ($2)
 		OR lower(q.name) >= 'query-' AND lower(q.name) < 'query.' AND q.name <> 'query-' || q.id ORDER BY q.id`,
 		func(row pgx.CollectableRow) (q catalog.Query, err error) {
 			err = row.Scan(&q.ID, &q.Name, &q.Statement, &q.State, &q.Desired, &q.Graceful, &q.Since, &q.Failure, &q.CreatedBy,
@@ -241,16 +241,21 @@ func (r *CatalogStore) write(ctx context.Context, tx pgx.Tx, was, is catalog.Con
 	for _, q := range lacks(was.Queries, is.Queries, queryName) {
 		b.Queue("DELETE FROM queries WHERE id = $1", q.ID)
 	}
-	for _, s := range lacks(was.Sinks, is.Sinks, sinkName) {
+	for _, q := range relinked(was, is) {
+		b.Queue("DELETE FROM query_sinks WHERE query_id = $1", q.ID)
+		b.Queue("DELETE FROM query_physical_sources WHERE query_id = $1", q.ID)
+	}
+	// What is there under its name is changed in its row, to which others may refer.
+	for _, s := range lacks(was.Sinks, is.Sinks, func(s catalog.Sink) string { return s.Name }) {
 		b.Queue("DELETE FROM sinks WHERE name = $1", s.Name)
 	}
 	for _, p := range lacks(was.Physical, is.Physical, physicalName) {
 		b.Queue("DELETE FROM physical_sources WHERE id = $1", p.ID)
 	}
-	for _, s := range lacks(was.Logical, is.Logical, logicalName) {
+	for _, s := range lacks(was.Logical, is.Logical, func(s catalog.LogicalSource) string { return s.Name }) {
 		b.Queue("DELETE FROM logical_sources WHERE name = $1", s.Name)
 	}
-	for _, w := range lacks(was.Workers, is.Workers, workerName) {
+	for _, w := range lacks(was.Workers, is.Workers, func(w catalog.Worker) string { return w.Host }) {
 		b.Queue("DELETE FROM workers WHERE host_name = $1", w.Host)
 	}
 	if err := r.add(b, was, is); err != nil {
@@ -265,10 +270,25 @@ func (r *CatalogStore) write(ctx context.Context, tx pgx.Tx, was, is catalog.Con
 	return tx.SendBatch(ctx, b).Close()
 }
 
+// relinked are the queries whose sink or sources are others now.
+func relinked(was, is catalog.Contents) (list []catalog.Query) {
+	before := map[int64]catalog.Query{}
+	for _, q := range was.Queries {
+		before[q.ID] = q
+	}
+	for _, q := range is.Queries {
+		if old, there := before[q.ID]; there && (old.Sink != q.Sink || !slices.Equal(old.Sources, q.Sources)) {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
 func (r *CatalogStore) add(b *pgx.Batch, was, is catalog.Contents) error {
 	for _, w := range lacks(is.Workers, was.Workers, workerName) {
-		b.Queue("INSERT INTO workers (host_name, grpc_port, data_port, capacity, state) VALUES ($1, $2, $3, $4, $5)", w.Host,
-			w.GRPCPort, w.DataPort, w.Slots, string(w.State))
+		b.Queue(`INSERT INTO workers (host_name, grpc_port, data_port, capacity, state) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (host_name) DO UPDATE SET grpc_port = excluded.grpc_port, data_port = excluded.data_port,
+			capacity = excluded.capacity`, w.Host, w.GRPCPort, w.DataPort, w.Slots, string(w.State))
 		for _, p := range w.Peers {
 			b.Queue(`INSERT INTO network_links SELECT $1, host_name FROM workers WHERE lower(host_name) = lower($2)
 				ON CONFLICT DO NOTHING`, w.Host, p)
@@ -279,7 +299,8 @@ func (r *CatalogStore) add(b *pgx.Batch, was, is catalog.Contents) error {
 		if err != nil {
 			return err
 		}
-		b.Queue("INSERT INTO logical_sources VALUES ($1, $2)", s.Name, schema)
+		b.Queue(`INSERT INTO logical_sources VALUES ($1, $2)
+			ON CONFLICT (name) DO UPDATE SET schema = excluded.schema`, s.Name, schema)
 	}
 	for _, p := range lacks(is.Physical, was.Physical, physicalName) {
 		own, parser, err := catalog.MarshalConfig(p.Config)
@@ -299,7 +320,8 @@ func (r *CatalogStore) add(b *pgx.Batch, was, is catalog.Contents) error {
 			return err
 		}
 		b.Queue(`INSERT INTO sinks VALUES ($1, $2, (SELECT host_name FROM workers WHERE lower(host_name) = lower($3)), $4,
-			$5)`, s.Name, schema, s.Placement, s.Type, config)
+			$5) ON CONFLICT (name) DO UPDATE SET schema = excluded.schema, placement = excluded.placement,
+			sink_type = excluded.sink_type, config = excluded.config`, s.Name, schema, s.Placement, s.Type, config)
 	}
 	before := map[int64]catalog.Query{}
 	for _, q := range was.Queries {
@@ -314,7 +336,20 @@ func (r *CatalogStore) add(b *pgx.Batch, was, is catalog.Contents) error {
 			return err
 		}
 	}
+	for _, q := range relinked(was, is) {
+		linkQuery(b, q)
+	}
 	return nil
+}
+
+// linkQuery adds what a query reads and where it writes. One that was dropped may have neither any more.
+func linkQuery(b *pgx.Batch, q catalog.Query) {
+	if q.Sink != "" {
+		b.Queue("INSERT INTO query_sinks VALUES ($1, $2) ON CONFLICT DO NOTHING", q.ID, q.Sink)
+	}
+	for _, id := range q.Sources {
+		b.Queue("INSERT INTO query_physical_sources VALUES ($1, $2) ON CONFLICT DO NOTHING", q.ID, id)
+	}
 }
 
 func addQuery(b *pgx.Batch, q catalog.Query) error {
@@ -322,10 +357,7 @@ func addQuery(b *pgx.Batch, q catalog.Query) error {
 		created_by, created_at, created_by_id, confirmed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
 		coalesce($12::text[], '{}'))`, q.ID, q.Name, q.Statement, string(q.State), string(q.Desired), q.Graceful, q.Since,
 		q.Failure, q.CreatedBy, q.CreatedAt, q.CreatedByID, q.Confirmed)
-	b.Queue("INSERT INTO query_sinks VALUES ($1, $2)", q.ID, q.Sink)
-	for _, id := range q.Sources {
-		b.Queue("INSERT INTO query_physical_sources VALUES ($1, $2)", q.ID, id)
-	}
+	linkQuery(b, q)
 	for _, f := range q.Fragments {
 		if err := addFragment(b, q, f); err != nil {
 			return err
@@ -353,16 +385,12 @@ func changeQuery(b *pgx.Batch, was, is catalog.Query) error {
 			string(is.Desired), is.Graceful, is.Revision, store.CleanText(is.Failure))
 		b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", is.ID, desiredFragments(is))
 	}
-	if was.State != is.State { // it is resumed, as whoever has said so
+	if was.State != is.State || !was.CreatedAt.Equal(is.CreatedAt) { // it is resumed or replaced, as whoever has said so
 		b.Queue(`UPDATE queries SET execution_state = $2, state_since = $3, created_by = $4, created_by_id = $5,
-			confirmed = coalesce($6::text[], '{}') WHERE id = $1`, is.ID, string(is.State), is.Since, is.CreatedBy,
-			is.CreatedByID, is.Confirmed)
+			confirmed = coalesce($6::text[], '{}'), name = $7, statement = $8, created_at = $9 WHERE id = $1`, is.ID,
+			string(is.State), is.Since, is.CreatedBy, is.CreatedByID, is.Confirmed, is.Name, is.Statement, is.CreatedAt)
 		b.Queue(`UPDATE query_fragments SET execution_state = 'REGISTERED', retry_at = NULL, failure = '', terminal = false
 			WHERE query_id = $1`, is.ID)
-		b.Queue("DELETE FROM query_physical_sources WHERE query_id = $1", is.ID)
-		for _, id := range is.Sources {
-			b.Queue("INSERT INTO query_physical_sources VALUES ($1, $2)", is.ID, id)
-		}
 	}
 	for _, f := range lacks(was.Fragments, is.Fragments, fragmentName) {
 		b.Queue("DELETE FROM query_fragments WHERE query_id = $1 AND host_name = $2", is.ID, f.Host)

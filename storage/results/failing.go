@@ -30,12 +30,51 @@ const (
 	failChance = 0.001
 )
 
-// failing are the times in which operations went on failing, up to the last instant of the measurement. It is nil where
-// the ends are not known.
+// outcomes count what ended in each bin, and what of it failed.
+type outcomes struct {
+	from, to, length int64 // ns; length of a bin
+	ended, failed    []uint32
+}
+
+// newOutcomes cuts a measurement into bins, not more than most.
+func newOutcomes(from, to int64, most int64) outcomes {
+	length := binLength
+	if n := (to-from)/binLength + 1; n > most {
+		length *= (n + most - 1) / most
+	}
+	n := (to-from)/length + 1
+	return outcomes{from: from, to: to, length: length, ended: make([]uint32, n), failed: make([]uint32, n)}
+}
+
+func (e *outcomes) add(ended int64, success bool) {
+	i := (ended - e.from) / e.length
+	e.ended[i]++
+	if !success {
+		e.failed[i]++
+	}
+}
+
+func (e *outcomes) merge(o *outcomes) {
+	for i := range e.ended {
+		e.ended[i] += o.ended[i]
+		e.failed[i] += o.failed[i]
+	}
+}
+
+// second is how many bins a second has, one at least.
+func (e *outcomes) second() int { return max(min(int(int64(time.Second)/e.length), len(e.ended)), 1) }
+
+// failing are the times in which operations went on failing, up to the last instant of the measurement: of all, and of
+// each statement. It is nil where the ends are not known.
 func (e *endTimes) failing() []engine.FailingTime {
 	if e == nil {
 		return nil
 	}
+	all := e.outcomes.failing()
+	return append(all, e.statements.failing(all)...)
+}
+
+func (e *outcomes) failing() []engine.FailingTime {
 	out := []engine.FailingTime{}
 	end := e.failingEnd()
 	last, toTheEnd := e.failingAtEnd(end)
@@ -59,13 +98,13 @@ func (e *endTimes) failing() []engine.FailingTime {
 // failingEnd are the last bins, from the one on that brings the most failures beyond half of what ended, and after the
 // last second in which hardly any operation failed. In a mix of which a part fails, a second with fewer failures among
 // the others is chance.
-func (e *endTimes) failingEnd() binRange {
-	window := min(int(int64(time.Second)/binLength), len(e.ended))
+func (e *outcomes) failingEnd() binRange {
+	window := e.second()
 	out := binRange{len(e.ended), len(e.ended)}
 	best, beyond := 0.0, 0.0
 	for i := len(e.ended) - 1; i >= 0; i-- {
 		if i+window <= len(e.ended) {
-			if ended, failed := e.outcomes(binRange{i, i + window}); ended > 0 &&
+			if ended, failed := e.within(binRange{i, i + window}); ended > 0 &&
 				float64(failed) <= failBeforeAtMost*float64(ended) {
 				break
 			}
@@ -78,13 +117,13 @@ func (e *endTimes) failingEnd() binRange {
 }
 
 // failingAtEnd judges the bins of failingEnd.
-func (e *endTimes) failingAtEnd(b binRange) (engine.FailingTime, bool) {
+func (e *outcomes) failingAtEnd(b binRange) (engine.FailingTime, bool) {
 	t, length := e.describeFailing(b)
 	if t.Errors == 0 || e.recovered(b, float64(t.Errors)/float64(t.Operations)) {
 		return t, false
 	}
 	t.ToTheEnd = true
-	before, failedBefore := e.outcomes(binRange{0, b.first})
+	before, failedBefore := e.within(binRange{0, b.first})
 	usual := 0.0
 	if before > 0 {
 		usual = float64(failedBefore) / float64(before)
@@ -104,22 +143,22 @@ func (e *endTimes) failingAtEnd(b binRange) (engine.FailingTime, bool) {
 }
 
 // recovered reports whether what ended after the last bin with a failure cannot be chance where such a share fails.
-func (e *endTimes) recovered(b binRange, share float64) bool {
+func (e *outcomes) recovered(b binRange, share float64) bool {
 	i := b.end
 	for i > b.first && e.failed[i-1] == 0 {
 		i--
 	}
-	after, _ := e.outcomes(binRange{i, b.end})
+	after, _ := e.within(binRange{i, b.end})
 	return after > 0 && math.Pow(1-share, float64(after)) < failChance
 }
 
 // failingBins joins the seconds in which over half failed. Seconds in which nothing ended do not interrupt that.
-func (e *endTimes) failingBins() (out []binRange) {
-	window := min(int(int64(time.Second)/binLength), len(e.ended))
+func (e *outcomes) failingBins() (out []binRange) {
+	window := e.second()
 	under := false
 	for i := 0; i+window <= len(e.ended); i++ {
 		b := binRange{i, i + window}
-		switch ended, failed := e.outcomes(b); {
+		switch ended, failed := e.within(b); {
 		case ended == 0:
 			if under {
 				out[len(out)-1].end = b.end
@@ -135,8 +174,8 @@ func (e *endTimes) failingBins() (out []binRange) {
 	return out
 }
 
-// outcomes counts what ended in the bins.
-func (e *endTimes) outcomes(b binRange) (ended, failed int64) {
+// within counts what ended in the bins.
+func (e *outcomes) within(b binRange) (ended, failed int64) {
 	for i := b.first; i < b.end; i++ {
 		ended, failed = ended+int64(e.ended[i]), failed+int64(e.failed[i])
 	}
@@ -144,7 +183,13 @@ func (e *endTimes) outcomes(b binRange) (ended, failed int64) {
 }
 
 // failingTime judges such a stretch, without the edges at which operations still, or again, succeeded.
-func (e *endTimes) failingTime(b binRange) (engine.FailingTime, bool) {
+func (e *outcomes) failingTime(b binRange) (engine.FailingTime, bool) {
+	t, length := e.describeFailing(e.trim(b))
+	return t, length >= failHold && t.Errors >= failCount
+}
+
+// trim leaves out the edges at which at most half failed.
+func (e *outcomes) trim(b binRange) binRange {
 	fails := func(i int) bool { return float64(e.failed[i]) > failShare*float64(e.ended[i]) }
 	for b.end-b.first > 1 && !fails(b.first) {
 		b.first++
@@ -152,13 +197,12 @@ func (e *endTimes) failingTime(b binRange) (engine.FailingTime, bool) {
 	for b.end-b.first > 1 && !fails(b.end-1) {
 		b.end--
 	}
-	t, length := e.describeFailing(b)
-	return t, length >= failHold && t.Errors >= failCount
+	return b
 }
 
-func (e *endTimes) describeFailing(b binRange) (engine.FailingTime, time.Duration) {
-	ended, failed := e.outcomes(b)
-	from, to := e.from+int64(b.first)*binLength, min(e.from+int64(b.end)*binLength, e.to)
+func (e *outcomes) describeFailing(b binRange) (engine.FailingTime, time.Duration) {
+	ended, failed := e.within(b)
+	from, to := e.from+int64(b.first)*e.length, min(e.from+int64(b.end)*e.length, e.to)
 	length := time.Duration(to - from)
 	return engine.FailingTime{From: engine.At(time.Unix(0, from)), Seconds: length.Seconds(), Operations: ended,
 		Errors: failed}, length

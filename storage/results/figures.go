@@ -191,6 +191,8 @@ type reader struct {
 	record.Columns
 	window *window
 	ends   *endTimes
+	// late: what is added was begun after the measurement, and nothing of it is carried over into it.
+	late bool
 }
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
@@ -247,6 +249,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 	due, rows, warmup, success, kind := r.Due[:n], r.Rows[:n], r.Warmup[:n], r.Success[:n], r.Kind.Index[:n]
 	statement, position, retries, rolledBack := r.Statement.Index[:n], r.Position[:n], r.Retries[:n], r.RolledBack[:n]
 	byStatement := newStatementTable(s.statements, r.Statement.Values, kinds)
+	outcomesOf := r.ends.outcomeTable(r.Statement.Values, kinds)
 	threshold := s.slowest.threshold()
 	failures := false
 	for i, ms := range r.Elapsed {
@@ -256,7 +259,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 		switch {
 		case !warmup[i]:
 			byStatement.of(statement[i], kind[i], inside).add(ms, rows[i], success[i], retries[i], rated)
-		case r.window.carries(ended) && rated:
+		case !r.late && r.window.carries(ended) && rated:
 			byStatement.of(statement[i], kind[i], inside).carried++
 			if !inside {
 				s.kinds[kinds[kind[i]]].carried++
@@ -271,7 +274,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 			s.warmup++
 			continue
 		}
-		r.ends.addOutcome(ended, success[i])
+		r.ends.addOutcome(outcomesOf.of(statement[i], kind[i]), ended, success[i])
 		k := &s.kinds[kinds[kind[i]]]
 		k.rows += int64(rows[i])
 		s.retries += int64(retries[i])
@@ -420,11 +423,11 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 		Overran:    total.overran,
 	}
 	s.window.describe(fig, total)
-	rate := func(n int64) float64 {
-		if fig.DurationSeconds <= 0 {
-			return 0
+	rate := func(n int64) *float64 {
+		if fig.DurationSeconds <= 0 || fig.RecordLost() {
+			return nil
 		}
-		return float64(n) / fig.DurationSeconds
+		return new(float64(n) / fig.DurationSeconds)
 	}
 	var all distribution
 	rated := int64(0)
@@ -482,7 +485,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 	fig.Freezes = s.freezes(fig)
 	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
-		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)
+		fig.Errors.Rate = new(float64(fig.Errors.Count) / float64(fig.Operations))
 	}
 	for e, n := range total.errors {
 		fig.Errors.ByClass[e.Class] += n

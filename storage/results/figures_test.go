@@ -148,13 +148,13 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		}
 	}
 	if len(all) == 0 {
-		if fig.QPS != 0 || len(fig.Histogram) != 0 || len(fig.Slowest) != 0 {
+		if fig.QPS != nil || fig.Errors.Rate != nil || len(fig.Histogram) != 0 || len(fig.Slowest) != 0 {
 			t.Fatalf("figures of nothing: %+v", fig)
 		}
 		return
 	}
 	duration := float64(hi-lo) / 1e9
-	if !near(fig.DurationSeconds, duration) || duration > 0 && !near(fig.QPS, float64(len(all))/duration) {
+	if !near(fig.DurationSeconds, duration) || duration > 0 && !near(*fig.QPS, float64(len(all))/duration) {
 		t.Fatalf("duration %v, qps %v, want %v", fig.DurationSeconds, fig.QPS, duration)
 	}
 	checkHistogram(t, fig.Histogram, all)

@@ -29,9 +29,9 @@ func (r *reader) addGroup(s *partSums, p *record.Part, part, g int) error {
 	s.warmup -= n
 	copy(r.Warmup, rest)
 	ends := r.ends
-	r.ends = nil // they are of the measurement
+	r.ends, r.late = nil, true // the ends are those of the measurement
 	err := r.add(s.after, p, part, g)
-	r.ends = ends
+	r.ends, r.late = ends, false
 	s.after.recorded, s.after.warmup, s.after.inside = 0, 0, 0 // counted above
 	return err
 }

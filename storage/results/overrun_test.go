@@ -31,6 +31,10 @@ func TestWhatWasBegunAfterTheMeasurementIsInNoFigure(t *testing.T) {
 		if n := int64(10_300 + cutOff); fig.Accounting.Recorded != n {
 			t.Errorf("%d recorded, want %d", fig.Accounting.Recorded, n)
 		}
+		// Those of worker-0 are in one row group with what it began late.
+		if fig.CarriedOver != 0 || *fig.QPS != float64(fig.Operations-fig.FinishedLate)/10 {
+			t.Errorf("%d carried over of %d, %g/s", fig.CarriedOver, fig.Operations, *fig.QPS)
+		}
 		fig.Accounting = engine.Accounting{}
 		return fig
 	}

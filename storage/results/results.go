@@ -42,6 +42,14 @@ func (f *Results) Put(ctx context.Context, a engine.Artifact, from record.Source
 	return f.objects.Put(ctx, a, from)
 }
 
+// CheckWritable is nil when a part can be stored now, as far as this machine knows: storage on another one is not asked.
+func (f *Results) CheckWritable() error {
+	if folder, ok := f.objects.(interface{ CheckWritable() error }); ok {
+		return folder.CheckWritable()
+	}
+	return nil
+}
+
 // Delete implements record.Results. A run without results is no error.
 func (f *Results) Delete(ctx context.Context, runID string) error {
 	return f.objects.Delete(ctx, runID)

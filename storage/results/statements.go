@@ -110,7 +110,7 @@ func mergeStatements(into, from map[statementKey]*statementSums) {
 
 // statementFigures lists the sums: transactions first, then statements alone and
 // inside transactions, by name.
-func statementFigures(of map[statementKey]*statementSums, rate func(int64) float64,
+func statementFigures(of map[statementKey]*statementSums, rate func(int64) *float64,
 	partial bool) []engine.StatementFigures {
 	keys := slices.SortedFunc(maps.Keys(of), func(a, b statementKey) int {
 		rank := func(k statementKey) int {

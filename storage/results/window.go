@@ -107,8 +107,10 @@ func (w *window) describe(f *engine.Figures, total *partSums) {
 	for _, c := range w.covered {
 		covered += c.to - c.from
 	}
-	seconds := time.Duration(covered).Seconds()
-	f.DurationSeconds, f.CoveredSeconds = seconds, &seconds
+	if f.RecordPartial = true; covered > 0 {
+		seconds := time.Duration(covered).Seconds()
+		f.DurationSeconds, f.CoveredSeconds = seconds, &seconds
+	}
 }
 
 // coverage returns when the parts that are left hold the executions of all
@@ -208,12 +210,12 @@ func intersect(a, b []interval) (out []interval) {
 // endTimes follows when executions ended, closely enough to find the times in which
 // none did: of each bin the first and the last end, and how many there were.
 type endTimes struct {
-	from, to    int64
 	first, last []uint32 // ns since the beginning of the bin
 	count       []uint32
 	// How many ended with and without an answer, and how many of them failed.
-	ended, failed []uint32
-	fine          fineTimes
+	outcomes
+	statements statementOutcomes
+	fine       fineTimes
 	// The time of the operations that ended, in ms, and of those of them that were not answered.
 	spent, lost []float32
 }
@@ -230,9 +232,16 @@ func newEndTimes(w *window) *endTimes {
 		return nil
 	}
 	n := (w.to-w.from)/binLength + 1
-	e := &endTimes{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n),
-		fine:  newFineTimes(w.to - w.from),
-		ended: make([]uint32, n), failed: make([]uint32, n), spent: make([]float32, n), lost: make([]float32, n)}
+	e := &endTimes{
+		outcomes:   newOutcomes(w.from, w.to, math.MaxInt64),
+		statements: newStatementOutcomes(w.from, w.to),
+		first:      make([]uint32, n),
+		last:       make([]uint32, n),
+		count:      make([]uint32, n),
+		fine:       newFineTimes(w.to - w.from),
+		spent:      make([]float32, n),
+		lost:       make([]float32, n),
+	}
 	for i := range e.first {
 		e.first[i] = noEndTime
 	}
@@ -252,15 +261,15 @@ func (e *endTimes) add(ended int64, ms float64) {
 	e.fine.add(at, ms)
 }
 
-// addOutcome tells of an operation that ended then, whether or not it was answered.
-func (e *endTimes) addOutcome(ended int64, success bool) {
+// addOutcome tells of an operation that ended then, whether or not it was answered; of is its statement, nil for one
+// that is not told apart.
+func (e *endTimes) addOutcome(of *outcomes, ended int64, success bool) {
 	if e == nil || ended < e.from || ended > e.to {
 		return
 	}
-	i := (ended - e.from) / binLength
-	e.ended[i]++
-	if !success {
-		e.failed[i]++
+	e.outcomes.add(ended, success)
+	if of != nil {
+		of.add(ended, success)
 	}
 }
 
@@ -279,11 +288,11 @@ func (e *endTimes) merge(o *endTimes) {
 		return
 	}
 	e.fine.merge(o.fine)
+	e.outcomes.merge(&o.outcomes)
+	e.statements.merge(o.statements)
 	for i := range e.first {
 		e.first[i], e.last[i] = min(e.first[i], o.first[i]), max(e.last[i], o.last[i])
 		e.count[i] += o.count[i]
-		e.ended[i] += o.ended[i]
-		e.failed[i] += o.failed[i]
 		e.spent[i] += o.spent[i]
 		e.lost[i] += o.lost[i]
 	}

@@ -128,7 +128,7 @@ function workersOf(r: RunHolder): RunResult[] {
         start_late_ms: i ? 3.4 : 0,
         clock_error_ms: i ? null : 0.21,
       },
-      qps: s.qps * (i ? 0.51 : 0.49),
+      qps: (s.qps ?? 0) * (i ? 0.51 : 0.49),
       operations: Math.round(s.operations / 2),
     },
   }));

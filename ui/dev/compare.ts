@@ -1,7 +1,7 @@
 // Run comparisons of the mock; intervals are invented around the true differences.
 import type { Comparison, KindCurves, Metric, PartComparison, Point, Summary } from '../src/api/types';
 
-const metrics: [string, string, boolean, (s: Summary) => number | undefined][] = [
+const metrics: [string, string, boolean, (s: Summary) => number | null | undefined][] = [
   ['qps', 'per second', true, (s) => s.qps],
   ['error_rate', 'fraction', false, (s) => s.errors.rate],
   ['avg_ms', 'ms', false, (s) => s.latency_ms?.avg],

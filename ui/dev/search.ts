@@ -130,7 +130,7 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
         finished: repeat,
         found: repeat,
         level: spread(repetitions.map((r) => r.level)),
-        qps: spread(repetitions.map((r) => r.qps)),
+        qps: spread(repetitions.map((r) => r.qps ?? 0)),
       },
     }),
   };

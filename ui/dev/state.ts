@@ -185,7 +185,7 @@ export function seed(): void {
   const emulated = put('emulated table', null, { seed: 33, start: now - 34_000_000 });
   for (const of of [emulated.run, emulated.summary, emulated.summary.environment]) of.simulated = of.emulated = true;
   const unrated = put('record lost', null, { seed: 35, start: now - 35_000_000 });
-  Object.assign(unrated.summary, { covered_seconds: 0, qps: 0 });
+  Object.assign(unrated.summary, { record_partial: true, qps: null });
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
   for (let i = 0; i < 44; i++)
     put(

@@ -59,17 +59,17 @@ it('shows the last minute of a worker, however coarse its history is', () => {
 });
 
 it('shows no rate where the record is lost, and says why', () => {
-  expect(rateOf({ covered_seconds: 0 }, 0)).toMatchObject({
+  expect(rateOf({ record_partial: true }, null)).toMatchObject({
     value: '–',
     exact: expect.stringContaining('lost') as string,
   });
-  expect(rateOf({ covered_seconds: null }, 0).value).toBe('0');
-  expect(rateOf({ covered_seconds: 4.5 }, 12)).toMatchObject({ value: '12.0', unit: '/s' });
+  expect(rateOf({}, 0).value).toBe('0');
+  expect(rateOf({ record_partial: true }, 12)).toMatchObject({ value: '12.0', unit: '/s' });
   expect(rateOf(null, undefined).value).toBe('–');
   const run = {
     run_id: 'r',
     test_name: 'lost',
-    summary: { qps: 0, covered_seconds: 0, operations: 9, errors: { rate: 0 } },
+    summary: { qps: null, record_partial: true, operations: 9, errors: { rate: 0 } },
   } as RunDetail;
   const [qps] = columnsOf([run]);
   expect(figure(qps!, run).exact).toContain('lost');

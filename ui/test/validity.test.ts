@@ -69,7 +69,7 @@ describe('what is known of a run that crashed', () => {
   });
 
   it('the figures tell what they hold, from when to when, and how far the charts go', () => {
-    const s = summary({ operations: 143_215, covered_seconds: 15.24, measured_from: at(5.03) });
+    const s = summary({ operations: 143_215, record_partial: true, covered_seconds: 15.24, measured_from: at(5.03) });
     const causes = [cause('incomplete_record', 5.03, 54), cause('incomplete_record', 21.3, 54)];
     expect(coverageText(run, s, causes, 26.02)).toBe(
       'The figures hold 143,215 operations, from 5 s to 21 s; rates are taken over 15.2 s of the 30 s that were to ' +
@@ -77,14 +77,14 @@ describe('what is known of a run that crashed', () => {
     );
     expect(coverageText(run, summary({ operations: 5 }), causes, 26)).toBeNull();
     // One of two workers was lost, and no second has both records.
-    expect(coverageText(run, summary({ operations: 5, covered_seconds: 0 }), causes, null)).toBe(
+    expect(coverageText(run, summary({ operations: 5, record_partial: true }), causes, null)).toBe(
       'The figures hold 5 operations of run workers whose record is there. There is no second of which all of the ' +
         'record is there, so there are no rates.',
     );
   });
 
   it('what was seen and is not recorded is called so', () => {
-    expect(coverageText(run, summary({ covered_seconds: 0 }), [], 9)).toBe(
+    expect(coverageText(run, summary({ record_partial: true }), [], 9)).toBe(
       '12,000 operations were seen live, and the record holds none of them: there are no exact figures. ' +
         'The charts go to 9 s: they show what was seen live.',
     );

@@ -385,14 +385,21 @@ func (in *Ingest) check(ctx context.Context, a engine.Artifact) (problem string,
 // rollUp reads the parts, each into seconds of its own: of one that cannot be read though it is what was stored
 // nothing is counted. What the others gave is added up; they are returned.
 func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (good []string, err error) {
-	r.Seconds = rollup.New(r.Run.StartTime.Time)
+	fresh := func() *rollup.Seconds {
+		s := rollup.New(r.Run.StartTime.Time)
+		if r.Summary != nil {
+			s.SetMeasurement(r.Summary.MeasuredFrom.Time, r.Summary.MeasuredTo.Time)
+		}
+		return s
+	}
+	r.Seconds = fresh()
 	problems := make([]string, len(parts))
 	var adding sync.Mutex
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(in.Cores, runtime.GOMAXPROCS(0)))
 	for i, name := range parts {
 		group.Go(func() error {
-			s := rollup.New(r.Run.StartTime.Time)
+			s := fresh()
 			if err := in.Record.RollUp(reading, r.Run.RunID, name, s); err != nil {
 				if reading.Err() != nil || store.IsTransient(err) {
 					return err

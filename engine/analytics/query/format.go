@@ -10,8 +10,6 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/parquet-go/parquet-go"
-
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
@@ -86,66 +84,4 @@ func writeJSON(out io.Writer, a Answer) error {
 		_, _ = w.WriteString("}\n")
 	}
 	return w.Flush()
-}
-
-// writeParquet writes numbers and booleans as such, everything else as text; all columns may be null.
-func writeParquet(out io.Writer, a Answer) error {
-	group := parquet.Group{}
-	for i, c := range a.Columns {
-		if _, twice := group[c.Name]; twice || c.Name == "" {
-			return engine.InvalidField("sql", fmt.Sprintf("gives column %d the name %q", i+1, c.Name),
-				"in Parquet each column has a name of its own: … AS name")
-		}
-		group[c.Name] = parquet.Optional(node(c.Type))
-	}
-	schema := parquet.NewSchema("answer", group)
-	w := parquet.NewWriter(out, schema)
-	for _, row := range a.Rows {
-		values := make(parquet.Row, len(row))
-		for i, v := range row {
-			leaf, _ := schema.Lookup(a.Columns[i].Name)
-			values[leaf.ColumnIndex] = parquetValue(a.Columns[i].Type, v, leaf.ColumnIndex)
-		}
-		if _, err := w.WriteRows([]parquet.Row{values}); err != nil {
-			return err
-		}
-	}
-	return w.Close()
-}
-
-func node(typ string) parquet.Node {
-	switch typ {
-	case "bool":
-		return parquet.Leaf(parquet.BooleanType)
-	case "int2", "int4", "int8":
-		return parquet.Leaf(parquet.Int64Type)
-	case "float4", "float8", "numeric":
-		return parquet.Leaf(parquet.DoubleType)
-	}
-	return parquet.String()
-}
-
-func parquetValue(typ string, v any, column int) parquet.Value {
-	s, ok := Text(v)
-	if !ok {
-		return parquet.NullValue().Level(0, 0, column)
-	}
-	value := parquet.ByteArrayValue([]byte(s))
-	switch typ {
-	case "bool":
-		value = parquet.BooleanValue(s == "true")
-	case "int2", "int4", "int8":
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			return parquet.NullValue().Level(0, 0, column)
-		}
-		value = parquet.Int64Value(n)
-	case "float4", "float8", "numeric":
-		n, err := strconv.ParseFloat(s, 64) // Infinity and NaN too
-		if err != nil {
-			return parquet.NullValue().Level(0, 0, column)
-		}
-		value = parquet.DoubleValue(n)
-	}
-	return value.Level(0, 1, column)
 }

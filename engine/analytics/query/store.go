@@ -39,3 +39,12 @@ func CheckQuery(q SavedQuery) error {
 	}
 	return engine.CheckName("name", q.Name)
 }
+
+// Login is one of a program that reads the results database.
+type Login struct {
+	Name string
+	// OwnerID is the user who made it, or gave it its password last; empty of one that was made before logins had owners.
+	OwnerID string
+	// Suspended: it is not let in, since its owner has no right to it any more.
+	Suspended bool
+}

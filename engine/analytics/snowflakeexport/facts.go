@@ -48,7 +48,9 @@ func factsOf(d engine.RunDetail, points []engine.WarehousePoint) facts {
 		set("VERDICT", s.Verdict)
 		set("SIMULATED", s.Simulated)
 		set("DURATION_SECONDS", s.DurationSeconds)
-		set("QPS", s.QPS)
+		if s.QPS != nil {
+			set("QPS", *s.QPS)
+		}
 		if c := s.Cost; c != nil {
 			set("WAREHOUSE_NAME", c.Warehouse)
 			set("WAREHOUSE_SIZE", c.WarehouseSize)

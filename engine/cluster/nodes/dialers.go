@@ -23,7 +23,7 @@ type DialerSet interface {
 	// Retire ends a way that nothing leads to any more, once its stream breaks: a name that is
 	// not resolved for a moment ends no load.
 	Retire(key string)
-	// Remove ends a way now.
+	// Remove ends a way now: an operator has taken it out.
 	Remove(key string)
 	// Disconnected tells that a stream has broken: it may be worth looking again.
 	Disconnected() <-chan struct{}
@@ -97,6 +97,9 @@ func (w dialerSet) Remove(key string) {
 	if n := w.found[key]; n != nil {
 		// A node that is added again meanwhile is another.
 		delete(w.found, key)
+		if id := n.ID(); id != "" {
+			w.takenOut[id] = true
+		}
 		n.leave()
 	}
 }

@@ -52,6 +52,8 @@ type NodeInfo struct {
 	Resources     *engine.Resources `json:"resources" doc:"CPU and memory of its process and its machine; null before its first status."`
 	LastContact   engine.Time       `json:"last_contact" doc:"When it last answered; null when it never has."`
 	Workers       []NodeRunWorker   `json:"run_workers" nullable:"false"`
+	// TakenOut: an operator has taken its address out, and no other leads to it.
+	TakenOut bool `json:"-"`
 }
 
 // NodeRunWorker is a run worker on a node.

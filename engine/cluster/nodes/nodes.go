@@ -131,7 +131,9 @@ type Fleet struct {
 	// shown is the state in which each node was last shown to Watch, refused the last reason by name.
 	shown   map[string]shownState
 	refused map[string]string
-	tidied  time.Time
+	// takenOut are nodes, by name, whose way a source has ended, until there is another.
+	takenOut map[string]bool
+	tidied   time.Time
 }
 
 // New makes a fleet; nothing is dialled before Open.
@@ -146,6 +148,7 @@ func New(opts Options) *Fleet {
 		lost:          make(chan struct{}, 1),
 		dialing:       make(chan struct{}, maxDialing),
 		found:         map[string]*node{},
+		takenOut:      map[string]bool{},
 		coord:         assignment.New(assignment.DefaultPolicy()),
 		byID:          map[string]*node{},
 		placed:        map[assignment.Key]protocol.AssignRun{},

@@ -36,6 +36,7 @@ func (f *Fleet) Nodes() []NodeInfo {
 	for _, n := range f.nodes {
 		if c, ok := f.coord.Node(n.ID()); ok && f.byID[c.ID] == n {
 			known[c.ID] = true
+			delete(f.takenOut, c.ID)
 			all = append(all, n.view(c, workers[c.ID], now))
 			continue
 		}
@@ -46,6 +47,7 @@ func (f *Fleet) Nodes() []NodeInfo {
 			now.Sub(f.shown[c.ID].since) < forgetAfter) {
 			v.Address = c.Link
 			v.Reason += "; the server has no way to it any more"
+			v.TakenOut = f.takenOut[c.ID]
 			all = append(all, v)
 		}
 	}
@@ -106,6 +108,7 @@ func (f *Fleet) pruneNodes() {
 			delete(f.handles, c.ID)
 			delete(f.shown, c.ID)
 			delete(f.refused, c.ID)
+			delete(f.takenOut, c.ID)
 		}
 	}
 }

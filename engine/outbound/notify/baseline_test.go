@@ -49,7 +49,7 @@ func (r timed) Compare(_ context.Context, a, b []string, o compare.Options) (com
 			}
 			m.Seconds = append(m.Seconds, compare.Second{Operations: 100, Latency: h.Data()})
 		}
-		m.Summary.Figures = engine.Figures{Operations: int64(100 * seconds), QPS: 100}
+		m.Summary.Figures = engine.Figures{Operations: int64(100 * seconds), QPS: new(100.0)}
 		return m
 	}
 	return compare.Between([]compare.MeasuredRun{measured(a[0])}, []compare.MeasuredRun{measured(b[0])}, o)

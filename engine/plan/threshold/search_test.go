@@ -8,8 +8,8 @@ import (
 
 func TestJudgeTheAnswerOfASearch(t *testing.T) {
 	connections, rate := 48, 1200.0
-	overConnections := &engine.FindMaxResult{Found: true, MaxConnections: &connections, QPS: 31000}
-	overRate := &engine.FindMaxResult{Found: true, MaxQPSTarget: &rate, QPS: 1190}
+	overConnections := &engine.FindMaxResult{Found: true, MaxConnections: &connections, QPS: new(31000.0)}
+	overRate := &engine.FindMaxResult{Found: true, MaxQPSTarget: &rate, QPS: new(1190.0)}
 	for _, c := range []struct {
 		text   string
 		search *engine.FindMaxResult

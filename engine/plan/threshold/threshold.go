@@ -53,8 +53,8 @@ func (t Threshold) searchFigure(r *engine.FindMaxResult) (float64, bool) {
 		return float64(*r.MaxConnections), true
 	case t.Metric == maxQPS && r.MaxQPSTarget != nil:
 		return *r.MaxQPSTarget, true
-	case t.Metric == maxQPS:
-		return r.QPS, true
+	case t.Metric == maxQPS && r.QPS != nil:
+		return *r.QPS, true
 	}
 	return 0, false
 }
@@ -266,7 +266,10 @@ func (t Threshold) figure(f *engine.Figures) (float64, bool) {
 	}
 	switch t.Metric {
 	case "qps":
-		return qps, f.HasRates()
+		if qps == nil {
+			return 0, false
+		}
+		return *qps, true
 	case "operations":
 		return float64(count), true
 	case "errors":

@@ -8,11 +8,11 @@ import (
 
 func figures() *engine.Figures {
 	return &engine.Figures{
-		Operations: 1000, QPS: 500, DurationSeconds: 2,
+		Operations: 1000, QPS: new(500.0), DurationSeconds: 2,
 		LatencyMs: &engine.LatencyMs{P50: 1, P95: 10, P99: 20, Avg: 2, Max: 50},
 		Errors:    engine.ErrorFigures{Count: 5},
 		ByKind: map[engine.Kind]*engine.KindFigures{
-			engine.KindInsert: {Count: 100, Errors: 5, QPS: 50, LatencyMs: &engine.LatencyMs{P95: 12}},
+			engine.KindInsert: {Count: 100, Errors: 5, QPS: new(50.0), LatencyMs: &engine.LatencyMs{P95: 12}},
 		},
 	}
 }

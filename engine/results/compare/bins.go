@@ -28,7 +28,7 @@ const lossMargin = time.Second
 // markLost marks the pieces that lie, in part at least, in what a run lost of its record.
 func (b *bins) markLost(start time.Time, s *engine.Summary) {
 	b.lost = make([]bool, len(b.length))
-	if s.CoveredSeconds == nil {
+	if !s.RecordPartial {
 		return
 	}
 	for _, c := range s.ValidityDetail.Causes {
@@ -125,7 +125,7 @@ func (s *statementSeconds) cutLast(b *bins, sum *engine.Summary) {
 	for _, k := range sum.ByKind {
 		late += k.FinishedLate
 	}
-	if sum.CoveredSeconds != nil || late != sum.FinishedLate {
+	if sum.RecordPartial || late != sum.FinishedLate {
 		return
 	}
 	for p, pieces := range s.parts {

@@ -43,7 +43,7 @@ func TestTheLastPointIsOfTheMeasurement(t *testing.T) {
 				ByStatement: []engine.StatementFigures{{StatementID: "get", Kind: engine.KindPointLookup, Count: count,
 					FinishedLate: c.kindLate}}}}
 			if c.lost {
-				sum.CoveredSeconds = new(3.0)
+				sum.RecordPartial, sum.CoveredSeconds = true, new(3.0)
 			}
 			b := newBins(start, at(2.4), at(5.65), most)
 			s := &statementSeconds{parts: map[PartKey][]binTotals{}, total: map[PartKey]int64{}}

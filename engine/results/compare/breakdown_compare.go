@@ -142,7 +142,7 @@ func statementMeasured(side []runParts, of func(runParts) *statementSeconds, p P
 		}
 		m := MeasuredRun{Seconds: s.measured(p, run.bins)}
 		m.Summary.RunID = run.run.RunID
-		m.Summary.CoveredSeconds = run.run.Summary.CoveredSeconds
+		m.Summary.RecordPartial, m.Summary.CoveredSeconds = run.run.Summary.RecordPartial, run.run.Summary.CoveredSeconds
 		applyFigures(&m.Summary.Figures, run.run.Summary, p)
 		out = append(out, m)
 	}
@@ -151,12 +151,12 @@ func statementMeasured(side []runParts, of func(runParts) *statementSeconds, p P
 
 // applyFigures puts the figures of a part into a summary, as the page of its run shows them.
 func applyFigures(f *engine.Figures, s *engine.Summary, p PartKey) {
-	put := func(count, errors int64, qps float64, l *engine.LatencyMs) {
+	put := func(count, errors int64, qps *float64, l *engine.LatencyMs) {
 		if count == 0 {
 			return
 		}
 		f.Operations, f.QPS, f.LatencyMs = count, qps, l
-		f.Errors.Count, f.Errors.Rate = errors, float64(errors)/float64(count)
+		f.Errors.Count, f.Errors.Rate = errors, new(float64(errors)/float64(count))
 	}
 	if p.StatementID == "" {
 		if k := s.ByKind[p.Kind]; k != nil {

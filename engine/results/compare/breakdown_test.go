@@ -135,7 +135,7 @@ func TestCurvesHaveGapsWhereTheRecordIsLost(t *testing.T) {
 	w.add(t, "a", 38, kind{"POINT_LOOKUP", "get", 200, 2, 0})
 	sum, covered := w.details["a"].Summary, 37.0
 	sum.MeasuredTo = engine.At(noon.Add(62400 * time.Millisecond))
-	sum.CoveredSeconds = &covered
+	sum.RecordPartial, sum.CoveredSeconds = true, &covered
 	for _, from := range []float64{2.4, 40.4} { // the first is of the account, and of all of it
 		sum.ValidityDetail.Causes = append(sum.ValidityDetail.Causes, engine.ValidityCause{Cause: "incomplete_record",
 			From: engine.At(noon.Add(time.Duration(from * float64(time.Second)))), To: engine.At(noon.Add(time.Hour))})

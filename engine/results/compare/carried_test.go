@@ -20,7 +20,7 @@ func (w world) addBacklog(t *testing.T, id string, behind time.Duration) {
 	run := &rollup.Run{Run: engine.Run{RunID: id, StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	b := &rollup.Batch{Kind: record.Texts{Values: []string{"INSERT"}}, Statement: record.Texts{Values: []string{"put"}},
 		Worker: record.Texts{Values: []string{"w"}}}
-	f := &engine.KindFigures{QPS: perSecond}
+	f := &engine.KindFigures{QPS: new(float64(perSecond))}
 	for end := noon.Add(10 * time.Second); !end.After(to); end = end.Add(time.Second / perSecond) {
 		due := end.Add(-behind)
 		warmup := due.Before(from)

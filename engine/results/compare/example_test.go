@@ -12,7 +12,9 @@ import (
 // measured is a run of a minute with 500 operations a second that take about so long.
 func measured(id string, ms float64) compare.MeasuredRun {
 	rng := rand.New(rand.NewPCG(1, 2))
-	m := compare.MeasuredRun{Summary: engine.Summary{RunID: id, Figures: engine.Figures{Operations: 30_000, QPS: 500}}}
+	m := compare.MeasuredRun{
+		Summary: engine.Summary{RunID: id, Figures: engine.Figures{Operations: 30_000, QPS: new(500.0)}},
+	}
 	for range 60 {
 		h := histogram.New()
 		for range 500 {

@@ -85,7 +85,7 @@ func (c *Comparison) clearVerdicts(why string) {
 // dropRates takes the rates out of a comparison with a run whose record is lost: it has
 // none, which is not a rate of 0, and its seconds are those that happen to be there.
 func (c *Comparison) dropRates(all []MeasuredRun) {
-	if !slices.ContainsFunc(all, func(m MeasuredRun) bool { return !m.Summary.HasRates() }) {
+	if !slices.ContainsFunc(all, func(m MeasuredRun) bool { return m.Summary.RecordLost() }) {
 		return
 	}
 	for i := range c.Metrics {
@@ -115,13 +115,15 @@ func sameRuns(a, b []MeasuredRun) bool {
 	for _, m := range a {
 		for _, n := range b {
 			if m.Summary.RunID == n.Summary.RunID &&
-				(m.Summary.Operations != n.Summary.Operations || m.Summary.QPS != n.Summary.QPS) {
+				(m.Summary.Operations != n.Summary.Operations || !equal(m.Summary.QPS, n.Summary.QPS)) {
 				return false
 			}
 		}
 	}
 	return true
 }
+
+func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // compareWithItself is the comparison of runs with themselves.
 func compareWithItself(a, b []MeasuredRun) (Comparison, error) {
@@ -182,8 +184,13 @@ func summaryFigures(a, b []MeasuredRun) map[string][2]float64 {
 	if x.Operations == 0 || y.Operations == 0 {
 		return nil
 	}
-	figures["qps"] = [2]float64{x.QPS, y.QPS}
-	figures["error_rate"] = [2]float64{x.Errors.Rate, y.Errors.Rate}
+	both := func(name string, a, b *float64) {
+		if a != nil && b != nil {
+			figures[name] = [2]float64{*a, *b}
+		}
+	}
+	both("qps", x.QPS, y.QPS)
+	both("error_rate", x.Errors.Rate, y.Errors.Rate)
 	if p, q := x.LatencyMs, y.LatencyMs; p != nil && q != nil {
 		figures["avg_ms"] = [2]float64{p.Avg, q.Avg}
 		figures["p50_ms"] = [2]float64{p.P50, q.P50}

@@ -10,7 +10,7 @@ import (
 
 func measured(id string, qps, p95 float64, seconds int) MeasuredRun {
 	m := MeasuredRun{Summary: engine.Summary{RunID: id, Validity: engine.VerdictValid}}
-	m.Summary.Operations, m.Summary.QPS = int64(qps*float64(seconds)), qps
+	m.Summary.Operations, m.Summary.QPS = int64(qps*float64(seconds)), &qps
 	m.Summary.LatencyMs = &engine.LatencyMs{Avg: 1, P50: 1, P95: p95, P99: 2 * p95}
 	for i := range seconds {
 		m.Seconds = append(m.Seconds, Second{Operations: int64(qps) + int64(i%5)})
@@ -108,8 +108,7 @@ func TestWhatIsTooShortIsNotJudged(t *testing.T) {
 // TestALostRecordHasNoRateToCompare: its seconds are those that happen to be there.
 func TestALostRecordHasNoRateToCompare(t *testing.T) {
 	a, lost := measured("a", 1000, 5, 30), measured("b", 1000, 5, 30)
-	none := 0.0
-	lost.Summary.QPS, lost.Summary.CoveredSeconds = 0, &none
+	lost.Summary.QPS, lost.Summary.RecordPartial = nil, true
 	for _, sides := range [][2]MeasuredRun{{a, lost}, {lost, a}} {
 		got, err := Between(sides[:1], sides[1:], Defaults())
 		if err != nil {
@@ -125,7 +124,7 @@ func TestALostRecordHasNoRateToCompare(t *testing.T) {
 // TestDifferencesAreThoseOfTheFiguresShown: a reader who reckons with the summaries comes to the same percentages.
 func TestDifferencesAreThoseOfTheFiguresShown(t *testing.T) {
 	a, b := measured("a", 1000, 5, 30), measured("b", 1100, 6, 30)
-	a.Summary.QPS, b.Summary.QPS = 1003.7, 1234.5 // the seconds, which are whole, have others
+	a.Summary.QPS, b.Summary.QPS = new(1003.7), new(1234.5) // the seconds, which are whole, have others
 	got, err := Between([]MeasuredRun{a}, []MeasuredRun{b}, Defaults())
 	if err != nil {
 		t.Fatal(err)

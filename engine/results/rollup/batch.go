@@ -53,7 +53,8 @@ func (s *Seconds) Add(b *Batch) {
 		}
 		inside, success, rows := b.Position[i] != 0, b.Success[i], int64(b.Rows[i])
 		bucket := histogram.BucketIndex(elapsed)
-		a.statement(m, at, i, inside).add(bucket, elapsed, rows, success)
+		rated := s.rates(due+elapsed, b.Warmup[i])
+		a.statement(m, at, i, inside).add(bucket, elapsed, rows, success, rated)
 		if inside {
 			continue
 		}
@@ -61,17 +62,17 @@ func (s *Seconds) Add(b *Batch) {
 		if m.run == nil {
 			m.run = cellFor(s.Run, at)
 		}
-		m.run.add(bucket, elapsed, rows, success)
+		m.run.add(bucket, elapsed, rows, success, rated)
 		kind := &m.kinds[b.Kind.Index[i]+1]
 		if *kind == nil {
 			*kind = cellFor(s.Kinds, KindKey{at, b.Kind.At(i)})
 		}
-		(*kind).add(bucket, elapsed, rows, success)
+		(*kind).add(bucket, elapsed, rows, success, rated)
 		worker := &m.workers[b.Worker.Index[i]+1]
 		if *worker == nil {
 			*worker = cellFor(s.Workers, WorkerKey{at, b.Worker.At(i)})
 		}
-		(*worker).add(bucket, elapsed, rows, success)
+		(*worker).add(bucket, elapsed, rows, success, rated)
 		if !success {
 			m.fail(b, i)
 		}
@@ -125,11 +126,14 @@ func (a *batchAdder) statement(m *momentCells, at Moment, i int, inside bool) *C
 	return c
 }
 
-func (c *Cell) add(bucket int, elapsed, rows int64, success bool) {
+func (c *Cell) add(bucket int, elapsed, rows int64, success, rated bool) {
 	c.Operations++
 	c.Rows += rows
 	if !success {
 		c.Errors++
+	}
+	if rated {
+		c.Rated++
 	}
 	c.Latency.RecordBucket(bucket, elapsed)
 }
@@ -138,6 +142,7 @@ func (c *Cell) merge(o *Cell) {
 	c.Operations += o.Operations
 	c.Errors += o.Errors
 	c.Rows += o.Rows
+	c.Rated += o.Rated
 	c.Latency.Merge(&o.Latency)
 }
 

@@ -13,7 +13,10 @@ import (
 // Cell is what ended in one second.
 type Cell struct {
 	Operations, Errors, Rows int64
-	Latency                  histogram.Compact
+	// Rated is how many of the operations count in the rates of the measurement: those that ended in it, also where they
+	// were due in the warm-up. It means nothing where Seconds do not know the measurement.
+	Rated   int64
+	Latency histogram.Compact
 }
 
 // Moment is a second of a run, counted from its start.
@@ -49,7 +52,9 @@ type (
 
 // Seconds are the seconds of one run.
 type Seconds struct {
-	start      time.Time
+	start time.Time
+	// from and to enclose the measurement, in ns; to is 0 where it is not known.
+	from, to   int64
 	Run        map[Moment]*Cell
 	Kinds      map[KindKey]*Cell
 	Statements map[StatementKey]*Cell
@@ -71,6 +76,22 @@ func New(start time.Time) *Seconds {
 		Errors:     map[ErrorKey]int64{},
 		Loads:      map[WorkerKey]*Load{},
 	}
+}
+
+// SetMeasurement says from when to when the run was measured; zero times for not known. It comes before executions are
+// added.
+func (s *Seconds) SetMeasurement(from, to time.Time) {
+	if !from.IsZero() && !to.IsZero() {
+		s.from, s.to = from.UnixNano(), to.UnixNano()
+	}
+}
+
+// HasRated reports whether cells know what counts in the rates.
+func (s *Seconds) HasRated() bool { return s.to != 0 }
+
+// rates reports whether an execution that ended then counts in the rates of the measurement.
+func (s *Seconds) rates(ended int64, warmup bool) bool {
+	return ended <= s.to && (!warmup || ended > s.from)
 }
 
 // At is when a second began.

@@ -18,7 +18,7 @@ type intervalReader interface {
 // a change, and where a part of the record is lost, whose rates would be too low.
 func (s *Service) byLoad(ctx context.Context, e Evidence, f *engine.Figures) []engine.LoadPart {
 	results, able := s.opts.Results.(intervalReader)
-	if !able || f.Operations == 0 || f.CoveredSeconds != nil {
+	if !able || f.Operations == 0 || f.RecordPartial {
 		return nil
 	}
 	parts := scaling.Parts(e.Run.Scenario.Workload, e.changes, f.MeasuredFrom.Time, f.MeasuredTo.Time)
@@ -38,7 +38,7 @@ func (s *Service) byLoad(ctx context.Context, e Evidence, f *engine.Figures) []e
 		p, m := &parts[i], found[i]
 		p.Operations, p.Errors, p.CarriedOver = m.Operations, m.Errors, m.CarriedOver
 		if m.Seconds > 0 {
-			p.QPS = float64(m.Rated()) / m.Seconds
+			p.QPS = new(float64(m.Rated()) / m.Seconds)
 		}
 		if h, err := histogram.FromData(m.Latency); err == nil && h.Count() > 0 {
 			p.P50Ms, p.P95Ms, p.P99Ms = quantile(h, 0.5), quantile(h, 0.95), quantile(h, 0.99)

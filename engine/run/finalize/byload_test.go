@@ -34,10 +34,10 @@ func TestByLoadCountsWhatWasCarriedOverInTheRateAlone(t *testing.T) {
 	if len(parts) != 2 {
 		t.Fatalf("%+v", parts)
 	}
-	if p := parts[0]; p.Operations != 600 || p.Errors != 6 || p.CarriedOver != 200 || p.QPS != 80 {
+	if p := parts[0]; p.Operations != 600 || p.Errors != 6 || p.CarriedOver != 200 || *p.QPS != 80 {
 		t.Errorf("the first: %+v", p)
 	}
-	if p := parts[1]; p.Operations != 900 || p.Errors != 1 || p.CarriedOver != 0 || p.QPS != 90 {
+	if p := parts[1]; p.Operations != 900 || p.Errors != 1 || p.CarriedOver != 0 || *p.QPS != 90 {
 		t.Errorf("the second: %+v", p)
 	}
 }

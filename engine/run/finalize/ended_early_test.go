@@ -66,8 +66,13 @@ func TestAThresholdOfAPartSaysSo(t *testing.T) {
 		e := Evidence{Run: engine.Run{Status: c.status}, Validity: live.NewValidity()}
 		e.Run.Scenario.Thresholds = []string{c.limit}
 		e.Run.Scenario.Workload.LoadMode, e.Run.Scenario.Workload.DurationSeconds = c.mode, 60
-		f := &engine.Figures{Operations: 10, DurationSeconds: c.took, CoveredSeconds: c.covered,
-			LatencyMs: &engine.LatencyMs{P95: 10}}
+		f := &engine.Figures{
+			Operations:      10,
+			DurationSeconds: c.took,
+			RecordPartial:   c.covered != nil,
+			CoveredSeconds:  c.covered,
+			LatencyMs:       &engine.LatencyMs{P95: 10},
+		}
 		got := s.parentResult(e, f).Thresholds[0]
 		if !strings.HasPrefix(got.Reason, c.want) || c.want == "" && got.Reason != "" ||
 			strings.HasPrefix(name, "not met") && got.Reason != c.want {

@@ -109,7 +109,7 @@ func TestTheWindowKnowsOfAChangedLoad(t *testing.T) {
 }
 
 func TestRemarksOnFigures(t *testing.T) {
-	covered, none := 5.0, 0.0
+	covered := 5.0
 	for name, c := range map[string]struct {
 		f    engine.Figures
 		want string // part of the only note; empty: no note
@@ -120,9 +120,9 @@ func TestRemarksOnFigures(t *testing.T) {
 			"1 operations (0.1 %) ended after the measurement"},
 		"many in a short one": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 51, DrainSeconds: 0.1},
 			"51 operations (5.1 %)"},
-		"a record with holes": {engine.Figures{Operations: 1000, DurationSeconds: 5, CoveredSeconds: &covered},
+		"a record with holes": {engine.Figures{Operations: 1000, DurationSeconds: 5, RecordPartial: true, CoveredSeconds: &covered},
 			"rates are taken over the 5 s"},
-		"a record of nothing": {engine.Figures{Operations: 1000, CoveredSeconds: &none}, "there are no rates"},
+		"a record of nothing": {engine.Figures{Operations: 1000, RecordPartial: true}, "there are no rates"},
 		"inserts that do none": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}),
 			"100 % of the operations of kind INSERT succeeded and inserted no row"},
 		"a few inserts":      {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 5}), ""},

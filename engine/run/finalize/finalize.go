@@ -152,8 +152,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		}
 		s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Msg("the figures cannot be computed")
 		incomplete(engine.Note{Code: engine.AboutFiguresFailed, Text: engine.AsError(err).Message})
-		none := 0.0
-		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CoveredSeconds: &none}
+		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, RecordPartial: true}
 		workers = make([]*engine.Figures, len(e.Workers))
 		account(parent, totals, known)
 	}
@@ -188,7 +187,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		Errors: parent.Errors.Count, CountedLive: seen, Warmup: parent.Accounting.Warmup,
 		Scheduled: scheduled, Dropped: dropped, Ended: true, Search: e.Run.Scenario.Workload.IsSearch()})
 	if parent.Failing != nil {
-		v.SetFailing(parent.Failing)
+		v.SetFailing(failingTimes(parent))
 	}
 	v.JudgeWitnesses(parent)
 	v.JudgeFreezes(parent, e.Run.Scenario.Workload.ConcurrentConnections)

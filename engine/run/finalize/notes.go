@@ -24,7 +24,7 @@ const (
 // noteExtent notes that a measurement was too small to be held against anything: too short, too few operations, or
 // cold. A search measures in short steps on purpose, and says itself what it repeated.
 func noteExtent(v *live.Validity, f *engine.Figures, w engine.Workload) {
-	if w.IsSearch() || f.Operations == 0 || f.CoveredSeconds != nil {
+	if w.IsSearch() || f.Operations == 0 || f.RecordPartial {
 		return
 	}
 	if compare.TooShort(f.DurationSeconds) {
@@ -40,8 +40,12 @@ func noteExtent(v *live.Validity, f *engine.Figures, w engine.Workload) {
 
 // addNotes notes what a reader of the figures should know of them.
 func addNotes(v *live.Validity, f *engine.Figures) {
-	if c := f.CoveredSeconds; c != nil && f.Operations > 0 {
-		v.AddFigureNote(engine.Note{Code: engine.NoteRecordPartial, Seconds: *c})
+	if f.RecordPartial && f.Operations > 0 {
+		n := engine.Note{Code: engine.NoteRecordPartial}
+		if c := f.CoveredSeconds; c != nil {
+			n.Seconds = *c
+		}
+		v.AddFigureNote(n)
 	}
 	if c := f.Connections; c != nil && (c.Lost > 0 || c.Refused > 0) {
 		v.AddFigureNote(engine.Note{Code: engine.NoteConnectionsLost, Count: c.Lost, Total: c.Refused})
@@ -49,7 +53,7 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 	if f.Overran > 0 {
 		v.AddFigureNote(engine.Note{Code: engine.NoteOverran, Count: f.Overran})
 	}
-	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
+	if f.Operations > 0 && f.DurationSeconds > 0 && !f.RecordPartial {
 		late := float64(f.FinishedLate) / float64(f.Operations)
 		if f.FinishedLate > 0 && (late > lateNote || f.DrainSeconds > lateNote*f.DurationSeconds) {
 			v.AddFigureNote(engine.Note{Code: engine.NoteFinishedLate, Count: f.FinishedLate, Percent: 100 * late,
@@ -73,7 +77,7 @@ func addNotes(v *live.Validity, f *engine.Figures) {
 	if n := f.KeysReplaced; n > 0 {
 		v.AddFigureNote(engine.Note{Code: engine.NoteKeysReplaced, Count: n})
 	}
-	if f.CoveredSeconds != nil {
+	if f.RecordPartial {
 		return // only what was seen while it went on tells of stalls
 	}
 	if f.ServiceMs != nil {
@@ -175,6 +179,14 @@ func addFailedKinds(v *live.Validity, f *engine.Figures, from, to time.Time) {
 		}
 		v.Add(engine.CauseKindFailed, about, from, to)
 	}
+}
+
+// failingTimes are those to be told: without statements of a kind that failed every time, which has a cause of its own.
+func failingTimes(f *engine.Figures) []engine.FailingTime {
+	failed, _ := threshold.FailedKinds(f)
+	return slices.DeleteFunc(slices.Clone(f.Failing), func(t engine.FailingTime) bool {
+		return t.Kind != nil && slices.Contains(failed, *t.Kind)
+	})
 }
 
 // expectsRows reports whether an operation of a kind is expected to meet a row.

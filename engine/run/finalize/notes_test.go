@@ -27,7 +27,7 @@ func TestAMeasurementThatIsTooSmallIsNoted(t *testing.T) {
 		"search": {engine.Figures{Operations: 10, DurationSeconds: 2}, engine.Workload{LoadMode: engine.LoadFindMax},
 			nil},
 		"nothing": {engine.Figures{DurationSeconds: 2}, engine.Workload{}, nil},
-		"parts lost": {engine.Figures{Operations: 10, DurationSeconds: 3, CoveredSeconds: &covered}, engine.Workload{},
+		"parts lost": {engine.Figures{Operations: 10, DurationSeconds: 3, RecordPartial: true, CoveredSeconds: &covered}, engine.Workload{},
 			nil},
 	} {
 		v := live.NewValidity()

@@ -15,8 +15,11 @@ func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 	}
 	if e.Run.Status != engine.StatusCompleted {
 		covered, planned := f.DurationSeconds, e.Run.Scenario.Workload.Duration().Seconds()
-		if f.CoveredSeconds != nil {
-			covered = *f.CoveredSeconds
+		if f.RecordPartial {
+			covered = 0
+			if f.CoveredSeconds != nil {
+				covered = *f.CoveredSeconds
+			}
 		}
 		if e.Run.Scenario.Workload.IsSearch() {
 			planned = 0
@@ -66,6 +69,7 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent engine.Run
 func (w Worker) CountedResult(run engine.Run) engine.RunResult {
 	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
 	f.Accounting, f.LoadStart = w.Totals.Accounting, w.LoadStart
+	f.Operations = f.Accounting.Started - f.Accounting.Warmup
 	f.Connections, f.KeysReplaced = &w.Totals.Connections, w.Totals.KeysReplaced
 	return engine.RunResult{ResultID: w.ResultID, RunID: run.RunID, WorkerID: w.ID, WorkerGroupID: &w.Group,
 		RunName: run.RunName, Status: run.Status, Figures: f}

@@ -36,7 +36,7 @@ func (s *Search) measured(o Observation) engine.FindMaxStep {
 		step.TotalTargetConnections = int(s.level)
 	}
 	if o.Operations > 0 {
-		step.ErrorRate = float64(o.Errors) / float64(o.Operations)
+		step.ErrorRate = new(float64(o.Errors) / float64(o.Operations))
 	}
 	if s.baseline != nil && *s.baseline > 0 && o.P95 != nil {
 		step.P95VsBaselinePct = percent(*o.P95, *s.baseline)
@@ -58,7 +58,7 @@ func (s *Search) fails(o Observation, step engine.FindMaxStep) (engine.StepOutco
 	if o.Operations == 0 {
 		return engine.OutcomeDegraded, at + "no operation ended within the step."
 	}
-	if rate := step.ErrorRate * 100; s.tooManyErrors(rate) {
+	if rate := 100 * float64(o.Errors) / float64(o.Operations); s.tooManyErrors(rate) {
 		return engine.OutcomeErrorThreshold,
 			at + fmt.Sprintf(
 				"%s %% of the operations failed; %s %% are allowed.",

@@ -471,7 +471,9 @@ func (s *Search) finish(confirmed bool, prefix string) {
 	// The last step at the level is the confirming one when there was one.
 	for i := len(s.steps) - 1; i >= 0; i-- {
 		if step := s.steps[i]; step.Level() == level && step.Held() {
-			r.QPS, r.P50LatencyMs, r.P95LatencyMs, r.P99LatencyMs, r.ErrorRate = step.QPS, step.P50LatencyMs, step.P95LatencyMs,
+			r.QPS, r.P50LatencyMs, r.P95LatencyMs, r.P99LatencyMs, r.ErrorRate = new(
+				step.QPS,
+			), step.P50LatencyMs, step.P95LatencyMs,
 				step.P99LatencyMs, step.ErrorRate
 			r.NotEnoughOperations = step.TotalQueries < MinOperations
 			break

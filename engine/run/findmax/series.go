@@ -231,7 +231,10 @@ func spread(asked int, results []*engine.FindMaxResult) *engine.FindMaxSpread {
 	var levels, rates []float64
 	for _, r := range results {
 		if level, ok := r.Level(); ok {
-			levels, rates = append(levels, level), append(rates, r.QPS)
+			levels = append(levels, level)
+			if r.QPS != nil {
+				rates = append(rates, *r.QPS)
+			}
 		}
 	}
 	sp.Found, sp.Level, sp.QPS = len(levels), spreadOf(levels), spreadOf(rates)

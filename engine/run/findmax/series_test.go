@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/findmax/findmaxtest"
 )
 
 // runSeries runs a series on targets that hold so many connections, one for each search.
@@ -52,7 +53,7 @@ func TestASeriesTellsHowFarItsAnswersLieApart(t *testing.T) {
 		t.Errorf("18, 20 and 22 have a coefficient of variation of 10 %%, not %v", cv)
 	}
 	if len(r.Repetitions) != 3 || *r.Repetitions[0].Level != 22 || *r.Repetitions[1].Level != 18 ||
-		r.Repetitions[2].QPS != 2000 {
+		*r.Repetitions[2].QPS != 2000 {
 		t.Errorf("repetitions %+v", r.Repetitions)
 	}
 	total := 0
@@ -155,7 +156,7 @@ func TestANoisySearchIsReplayed(t *testing.T) {
 	fitted := false
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		target := targets["M/M/c"](12, rng)
+		target := findmaxtest.Kinds()["M/M/c"](12, atLimit, rng)
 		cfg := Config{Unit: engine.FindMaxConnections, Start: 2, Increment: 8, Max: 200, QPSStabilityPct: 5,
 			LatencyStabilityPct: 20, MaxErrorRatePct: 1, StepSeconds: stepSeconds, SLO: &engine.SLO{P95Ms: ms(1e6)}}
 		s := New(cfg)
@@ -171,7 +172,7 @@ func TestANoisySearchIsReplayed(t *testing.T) {
 				_, fits := fitHinge(ok)
 				fitted = fitted || fits
 			}
-			o := target.closed(int(level), stepSeconds*s.Lengthening())
+			o := observation(target.Closed(int(level), stepSeconds*s.Lengthening()))
 			o.QPSError = max(o.QPSError, 0.01)
 			if rng.IntN(8) == 0 {
 				late := o

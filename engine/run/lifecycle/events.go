@@ -72,3 +72,11 @@ func (StepMeasured) event()   {}
 func (StepInvalid) event()    {}
 func (FiguresReady) event()   {}
 func (EnrichmentDone) event() {}
+
+// ReasonUser is the reason that users read of a run that one of them has stopped.
+const ReasonUser = "User requested cancellation"
+
+// UserStop is what a user wants who stops a run.
+func UserStop(by string) StopRequested {
+	return StopRequested{Reason: engine.StopUserRequested, Message: ReasonUser, By: by}
+}

@@ -40,12 +40,12 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 		if n := len(steps); n > 0 {
 			last := steps[n-1]
 			st.CurrentP95Ms, st.P95VsBaselinePct, st.QPS, st.QPSVsPriorPct, st.ErrorRate, st.QueueDetected = last.P95LatencyMs,
-				last.P95VsBaselinePct, last.QPS, last.QPSVsPriorPct, last.ErrorRate, last.QueueDetected
+				last.P95VsBaselinePct, new(last.QPS), last.QPSVsPriorPct, last.ErrorRate, last.QueueDetected
 		}
 		return st
 	}
-	st.CurrentP95Ms, st.QPS, st.QueueDetected = o.P95, o.QPS, o.Queued
-	st.ErrorRate = float64(o.Errors) / float64(o.Operations)
+	st.CurrentP95Ms, st.QPS, st.QueueDetected = o.P95, new(o.QPS), o.Queued
+	st.ErrorRate = new(float64(o.Errors) / float64(o.Operations))
 	if b := st.BaselineP95Ms; b != nil && *b > 0 && o.P95 != nil {
 		over := (*o.P95 - *b) / *b * 100
 		st.P95VsBaselinePct = &over

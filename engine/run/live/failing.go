@@ -1,6 +1,7 @@
 package live
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -54,29 +55,37 @@ func (v *Validity) observeFailures(at time.Time, snapshots []engine.WorkerSnapsh
 func (v *Validity) SetFailing(times []engine.FailingTime) {
 	v.failing = failing{}
 	v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == engine.CauseFailing })
-	delete(v.open, engine.CauseFailing+"\x00")
+	maps.DeleteFunc(v.open, func(_ string, i *interval) bool { return i.cause == engine.CauseFailing })
 	delete(v.unlisted, engine.CauseFailing)
 	for _, t := range times {
 		to := t.From.Add(time.Duration(t.Seconds * float64(time.Second)))
-		v.mark(engine.CauseFailing, "", t.From.Time, to, 100*float64(t.Errors)/float64(t.Operations),
-			engine.Note{Code: engine.AboutFailing})
-		if i := v.open[engine.CauseFailing+"\x00"]; t.ToTheEnd && i != nil {
+		subject, about := "", engine.Note{Code: engine.AboutFailing}
+		if t.Kind != nil {
+			// One that is joined to the one before is told with the counts of the first.
+			subject = t.Kind.String() + " " + t.StatementID
+			about.Kind, about.Statement, about.Count, about.Total = *t.Kind, t.StatementID, t.Errors, t.Operations
+		}
+		v.mark(engine.CauseFailing, subject, t.From.Time, to, 100*float64(t.Errors)/float64(t.Operations), about)
+		// A statement is told however few its executions are of all.
+		if i := v.open[engine.CauseFailing+"\x00"+subject]; i != nil && (t.ToTheEnd || t.Kind != nil) {
 			i.final = true
 		}
 	}
 }
 
-// failedAtEnd reports whether a stretch of errors that was not over when the measurement ended is to be told: nothing
-// says for how long it would have gone on, so that it counts however short it was.
-func (o Outcome) failedAtEnd() bool {
-	return !o.Search && o.Operations > 0 && float64(o.Errors) <= errorLimit*float64(o.Operations)
-}
+// wholeShare of a measurement in which operations went on failing is all of it: its errors tell of that.
+const wholeShare = 0.95
 
-// failed reports whether a stretch of errors weighs in the figures, and is not nearly all of them.
-func (o Outcome) failed() bool {
+// listsFailing reports whether a stretch of errors is to be told: it is one in a measurement that went otherwise, and
+// it weighs in the figures, or nothing says for how long it would have gone on, or it is of a statement.
+func (v *Validity) listsFailing(i *interval) bool {
+	o := v.outcome
 	if o.Search || o.Operations == 0 {
 		return false
 	}
 	share := float64(o.Errors) / float64(o.Operations)
-	return share > errorNote && share <= errorLimit
+	if share > errorLimit && i.to.Sub(i.from) >= time.Duration(wholeShare*float64(o.To.Sub(o.From))) {
+		return false
+	}
+	return i.final || share > errorNote
 }

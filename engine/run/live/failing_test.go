@@ -25,14 +25,15 @@ func TestATableThatIsGoneIsNoValidMeasurement(t *testing.T) {
 		search  bool
 		want    string // part of the only cause; empty: none
 	}{
-		"dropped near the end":       {append(times(20, fine), times(4, gone)...), false, "failed for 4 s, up to 100 %"},
-		"away, and back":             {slices.Concat(times(9, fine), times(5, gone), times(9, fine)), false, "for 5 s"},
-		"in two parts":               {append(times(9, fine), gone, gone, none, none, gone, fine), false, "for 5 s"},
-		"a moment":                   {append(append(times(9, fine), gone, gone), times(9, fine)...), false, ""},
-		"few of them":                {append(times(20, second{2, 0}), times(9, few)...), false, ""},
-		"of a long measurement":      {append(times(900, second{100, 0}), times(6, gone)...), false, ""},
-		"nearly all, told otherwise": {append(times(2, fine), times(9, gone)...), false, "80.4 % of the operations failed"},
-		"a search":                   {append(times(20, fine), times(4, gone)...), true, ""},
+		"dropped near the end":      {append(times(20, fine), times(4, gone)...), false, "failed for 4 s, up to 100 %"},
+		"away, and back":            {slices.Concat(times(9, fine), times(5, gone), times(9, fine)), false, "for 5 s"},
+		"in two parts":              {append(times(9, fine), gone, gone, none, none, gone, fine), false, "for 5 s"},
+		"a moment":                  {append(append(times(9, fine), gone, gone), times(9, fine)...), false, ""},
+		"few of them":               {append(times(20, second{2, 0}), times(9, few)...), false, ""},
+		"of a long measurement":     {append(times(900, second{100, 0}), times(6, gone)...), false, ""},
+		"most of it":                {append(times(2, fine), times(9, gone)...), false, "failed for 9 s"},
+		"all of it, told otherwise": {times(9, gone), false, "100 % of the operations failed"},
+		"a search":                  {append(times(20, fine), times(4, gone)...), true, ""},
 	} {
 		v := NewValidity()
 		var o Outcome
@@ -47,6 +48,8 @@ func TestATableThatIsGoneIsNoValidMeasurement(t *testing.T) {
 		o.Ended = true
 		v.Outcome(o)
 		got := v.Clone().Verdict().Causes
+		// Where that was over half of all, that is said too.
+		got = got[:min(len(got), 1)]
 		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0].Detail, c.want)) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -60,6 +63,8 @@ func TestTheRecordDecidesWhatFailed(t *testing.T) {
 		return engine.FailingTime{From: engine.At(epoch.Add(time.Duration(second * float64(time.Second)))), Seconds: length,
 			Operations: 400, Errors: 380, ToTheEnd: toTheEnd}
 	}
+	rare := stretch(100, 9, false)
+	rare.Kind, rare.StatementID, rare.Operations, rare.Errors = new(engine.KindUpdate), "book", 9, 9
 	for name, c := range map[string]struct {
 		times  []engine.FailingTime
 		errors int64 // of 100 000
@@ -69,6 +74,7 @@ func TestTheRecordDecidesWhatFailed(t *testing.T) {
 		"gone at the end":                 {[]engine.FailingTime{stretch(596, 4, true)}, 380, false, "failed for 4 s, up to 95 %"},
 		"away for a moment, of very much": {[]engine.FailingTime{stretch(100, 4, false)}, 380, false, ""},
 		"away for a moment":               {[]engine.FailingTime{stretch(100, 4, false)}, 3800, false, "failed for 4 s"},
+		"a rare statement for a moment":   {[]engine.FailingTime{rare}, 9, false, "9 of 9 executions of book (UPDATE) failed within 9 s"},
 		"a search":                        {[]engine.FailingTime{stretch(596, 4, true)}, 380, true, ""},
 		"nothing":                         {nil, 380, false, ""},
 	} {

@@ -22,7 +22,7 @@ func TestTheLastMomentIsNoRate(t *testing.T) {
 	}
 	last := tick(4, 0.01, 8, engine.WorkerCompleted)
 	p := last.Payload
-	for name, rate := range map[string]float64{"the run": p.Ops.CurrentPerSec, "its run worker": p.Workers[0].Metrics.QPS,
+	for name, rate := range map[string]float64{"the run": p.Ops.CurrentPerSec, "its run worker": *p.Workers[0].Metrics.QPS,
 		"its kind": p.OpsByKind[engine.KindPointLookup].PerSec, "its errors, times four": 4 * p.Errors.PerSec} {
 		if math.Abs(rate-220) > 10 {
 			t.Errorf("%s: %.1f/s of 220", name, rate)

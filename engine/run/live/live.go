@@ -382,15 +382,13 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 		failed += s.TickErrors
 		addKinds(&kinds, s)
 	}
-	if seconds > 0 {
-		m.QPS = float64(ended) / seconds
-	}
 	if dead {
-		m.QPS = 0
 		return started, errs
 	}
 	if seconds > 0 {
-		f.rate += m.QPS
+		rate := float64(ended) / seconds
+		m.QPS = &rate
+		f.rate += rate
 		f.errRate += float64(failed) / seconds
 		for k := range kinds {
 			f.kindRate[k] += float64(kinds[k]) / seconds
@@ -584,7 +582,7 @@ func (f *fold) finish() {
 	p.Errors = engine.ErrorStats{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped,
 		Retries: f.retries, Recent: f.errors.recent()}
 	if ended := f.succeeded + f.failed; ended > 0 {
-		p.Errors.Rate = float64(f.failed) / float64(ended)
+		p.Errors.Rate = new(float64(f.failed) / float64(ended))
 	}
 	if p.Errors.ByClass == nil {
 		p.Errors.ByClass = map[engine.ErrorClass]int64{}

@@ -102,7 +102,7 @@ func FinishedState(d *engine.RunDetail, now time.Time) *engine.LiveState {
 	p.Simulated, p.Emulated, p.Enrichment = d.Simulated, d.Emulated, d.Enrichment
 	p.Ops.Total, p.Errors.Count = d.TotalOps, d.ErrorCount
 	if d.TotalOps > 0 {
-		p.Errors.Rate = float64(d.ErrorCount) / float64(d.TotalOps)
+		p.Errors.Rate = new(float64(d.ErrorCount) / float64(d.TotalOps))
 	}
 	p.FindMax = d.FindMax
 	for _, w := range d.Workers {
@@ -148,7 +148,7 @@ func workerRow(r engine.RunResult, run engine.Run) engine.WorkerState {
 	switch {
 	case r.FailureReason != "":
 		w.Status = engine.WorkerFailed
-	case !run.Status.Terminal():
+	case !run.Status.Terminal() && !r.Status.Terminal():
 		w.Status = engine.WorkerRunning
 	}
 	w.Metrics.TargetConnections = run.WorkerTargets[r.WorkerID].TargetConnections

@@ -429,12 +429,10 @@ func (v *Validity) Verdict() engine.Validity {
 	for _, n := range v.contentionNotes() {
 		live(n)
 	}
-	listed := func(cause string) bool {
-		return (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed())
-	}
+	listed := func(cause string) bool { return cause != engine.CauseDropped || v.drops() }
 	drops := false
 	for _, i := range v.causes {
-		if !listed(i.cause) && (!i.final || !v.outcome.failedAtEnd()) {
+		if !listed(i.cause) || i.cause == engine.CauseFailing && !v.listsFailing(i) {
 			continue
 		}
 		drops = drops || i.cause == engine.CauseDropped

@@ -77,18 +77,23 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// awaitTimeout is how long who takes a run over waits for what its nodes say of its time.
-const awaitTimeout = 3 * time.Second
+// AwaitTimeout is how long who takes a run over waits for what its nodes say of its time, and AwaitTimeoutStopping the
+// same where somebody waits for it to stop.
+const (
+	AwaitTimeout         = 3 * time.Second
+	AwaitTimeoutStopping = 300 * time.Millisecond
+)
 
-// Await takes messages until all that are waited for have said what they know, some seconds at most. It
+// Await takes messages until all that are waited for have said what they know, for limit at most. It
 // gives what hears makes of each message to the line, and returns the messages: nobody else has seen them.
 func Await[M any](
 	ctx context.Context,
+	limit time.Duration,
 	l *Timeline,
 	inbox *protocol.Mailbox[M],
 	hears func(M) (protocol.WorkerState, bool),
 ) (said []M) {
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for len(l.waitingFor) > 0 {
 		select {

@@ -89,8 +89,8 @@ func TestARunIsFinishedByOneAtATime(t *testing.T) {
 	if err != nil || got.Phase != engine.PhaseNone || got.OwnerEpoch != run.OwnerEpoch+1 {
 		t.Errorf("it is %s, %s in epoch %d after %d: %v", got.Status, got.Phase, got.OwnerEpoch, run.OwnerEpoch, err)
 	}
-	if r.isHandling("r") || len(r.unfinished) > 0 {
-		t.Errorf("it is in hand (%t), or left: %v", r.isHandling("r"), r.unfinished)
+	if r.IsHandling("r") || len(r.unfinished) > 0 {
+		t.Errorf("it is in hand (%t), or left: %v", r.IsHandling("r"), r.unfinished)
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Service) WatchLeases() lease.Manager[engine.Run] {
 		Expired: s.expiredRuns,
 		ID:      func(run engine.Run) string { return run.RunID },
 		TakeOver: func(ctx context.Context, run engine.Run) error {
-			err := s.finish(ctx, run, "The server that carried it stopped responding", false)
+			err := s.finish(ctx, run, "The server that carried it stopped responding or lost the control store", false)
 			if errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, errAlreadyHandled) {
 				return nil
 			}
@@ -72,7 +72,7 @@ func (s *Service) expiredRuns(ctx context.Context) ([]engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.isHandling(run.RunID) }), nil
+	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.IsHandling(run.RunID) }), nil
 }
 
 // setUnfinished remembers that a run could not be finished, or forgets it.
@@ -94,7 +94,7 @@ func (s *Service) retryUnfinished(ctx context.Context) error {
 	s.mu.Unlock()
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		if s.isHandling(id) {
+		if s.IsHandling(id) {
 			continue
 		}
 		run, err := s.opts.Store.Run(ctx, id)
@@ -123,8 +123,8 @@ func (s *Service) heldRuns() []string {
 	)
 }
 
-// isHandling reports whether this process has a run in its hands.
-func (s *Service) isHandling(runID string) bool {
+// IsHandling reports whether this process has a run in its hands.
+func (s *Service) IsHandling(runID string) bool {
 	s.mu.Lock()
 	recovering := s.finishing[runID]
 	s.mu.Unlock()
@@ -142,8 +142,8 @@ func (s *Service) ClaimWithRetry(ctx context.Context, runID string) (epoch int64
 	return epoch, err
 }
 
-// EndUnowned ends a run that was started at the given time and that nobody owns,
-// however long the store stays away.
+// EndUnowned ends a run that was started at the given time and that nobody owns, because the store went away then,
+// however long it stays away.
 func (s *Service) EndUnowned(runID string, started time.Time) {
 	_ = writer.Retry(s.opts.Lifetime, func() error {
 		if s.opts.Runs.Has(runID) {
@@ -159,7 +159,8 @@ func (s *Service) EndUnowned(runID string, started time.Time) {
 		if err != nil || run.Status != engine.StatusRunning || run.StartTime.Sub(started).Abs() > time.Millisecond {
 			return err
 		}
-		err = s.finish(ctx, run, "The control store went away", true)
+		err = s.finish(ctx, run, fmt.Sprintf("The control store went away at %s for %.0f s",
+			started.UTC().Format(engine.TimeLayout), s.opts.Clock().Sub(started).Seconds()), true)
 		if errors.Is(err, store.ErrLeaseHeld) {
 			return nil // another server has it
 		}

@@ -2,12 +2,15 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	resultsrecord "github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -106,6 +109,73 @@ func (s *Service) mayContinue(ctx context.Context, runID string) (bool, error) {
 	return slices.ContainsFunc(rows, func(w store.WorkerRow) bool {
 		return Worker{Status: w.Status, NodeID: w.NodeID}.MayBeRemote()
 	}), err
+}
+
+// pendingStop is a STOP of the run that nobody has answered, nil where there is none: its owner has ended before it
+// could.
+func (s *Service) pendingStop(ctx context.Context, runID string) (*lifecycle.StopRequested, error) {
+	commands, err := s.opts.Store.PendingRunCommands(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for a STOP of run %s: %w", runID, err)
+	}
+	for _, w := range commands {
+		if w.RunID == runID && w.Kind == store.CommandStop {
+			stop := lifecycle.UserStop(w.By)
+			return &stop, nil
+		}
+	}
+	return nil, nil
+}
+
+// cancel stores that a live run with nobody to end its load is cancelled as it was asked for.
+func (s *Service) cancel(ctx context.Context, run engine.Run, last time.Time, stop lifecycle.StopRequested) (
+	engine.Run, error) {
+	cooldown := engine.PhaseCooldown
+	t := store.Transition{RunID: run.RunID, Epoch: run.OwnerEpoch, From: []engine.Status{run.Status},
+		To: engine.StatusCancelling, Phase: &cooldown, StopReason: stop.Reason, CancellationReason: stop.Message,
+		Events: []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun,
+			Reason: string(stop.Reason), Detail: stop.Message, InitiatedBy: stop.By}}}}
+	if run.Status == engine.StatusCancelling {
+		t.To = ""
+	}
+	if run.Phase == engine.PhaseMeasurement {
+		t.MeasurementEndTime = last
+	}
+	if _, err := s.opts.Store.Transition(ctx, t); err != nil {
+		return run, err
+	}
+	return s.opts.Store.Run(ctx, run.RunID)
+}
+
+// TakeOverToStop takes a run over whose owner has not heard that it is to be stopped, by the number of that command. It
+// returns when the stop is under way, and goes on without ctx.
+func (s *Service) TakeOverToStop(ctx context.Context, runID string, command int64) error {
+	if s.opts.Runs.Closed() {
+		return nil
+	}
+	begun, ended := make(chan struct{}, 1), make(chan error, 1)
+	s.opts.Routines.Go(func() {
+		limited, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreTimeout)
+		defer cancel()
+		run, err := s.opts.Store.Run(limited, runID)
+		if err == nil && run.Status.Live() {
+			err = s.takeOver(limited, run, "The server that carried it did not answer", takeover{
+				Claim:    store.Claim{RunID: runID, Owner: s.opts.Owner, Command: command},
+				stopping: func() { begun <- struct{}{} }})
+		}
+		if errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, errAlreadyHandled) {
+			err = nil // another server does it, or this one is at it
+		}
+		ended <- err
+	})
+	select {
+	case <-begun:
+		return nil
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // lostEnd is what is known of the end of a run that lost its owner: why that was, as finish says it; when its load was

@@ -148,7 +148,7 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 	if n := len(live.shown); n == 0 || !live.shown[n-1] {
 		t.Errorf("shown %v", live.shown)
 	}
-	if r.isHandling("r") {
+	if r.IsHandling("r") {
 		t.Error("it is still in hand")
 	}
 	return got, rows[0]

@@ -37,6 +37,8 @@ type Store interface {
 	Claim(ctx context.Context, c store.Claim) (epoch int64, err error)
 	// RenewLeases prolongs the leases of the runs that are named, as far as they are the owner's.
 	RenewLeases(ctx context.Context, owner string, runIDs []string) error
+	// PendingRunCommands returns the commands that nobody has answered, oldest first.
+	PendingRunCommands(ctx context.Context) ([]store.RunCommand, error)
 }
 
 // Evidence is what is stored of a run that another process carried.
@@ -233,6 +235,39 @@ func (s *Service) Open(ctx context.Context) error {
 // lease goes on, and errInHand when this process is at it already; reclaim says that this
 // owner's own lease does not count.
 func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
+	return s.takeOver(ctx, run, why, takeover{
+		Claim: store.Claim{RunID: run.RunID, Owner: s.opts.Owner, Reclaim: reclaim}, stopping: func() {}})
+}
+
+// takeover says by what right a run is taken over. stopping is called when a STOP that was pending is under way: it is
+// stored, or the loop that decides it has begun.
+type takeover struct {
+	store.Claim
+	stopping func()
+}
+
+// resumeOrStop has the process go on with a live run, or returns it, stopped where that was asked for.
+func (s *Service) resumeOrStop(ctx context.Context, run engine.Run, why string, last time.Time, stopping func()) (
+	resumed bool, _ engine.Run, err error) {
+	stop, err := s.pendingStop(ctx, run.RunID)
+	if err != nil {
+		return false, run, err
+	}
+	resumed, unable, err := s.resume(ctx, run, why, last, stop)
+	if err == nil && !resumed {
+		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
+		if stop != nil && (run.Status != engine.StatusCancelling || run.StopReason == "") {
+			run, err = s.cancel(ctx, run, last, *stop)
+		}
+	}
+	if err == nil && stop != nil {
+		stopping()
+	}
+	return resumed, run, err
+}
+
+// takeOver is finish by that right.
+func (s *Service) takeOver(ctx context.Context, run engine.Run, why string, by takeover) (err error) {
 	id, carrier, told := run.RunID, run.Owner, run.UpdatedAt.Time
 	if !s.beginFinishing(id) {
 		return errAlreadyHandled
@@ -244,7 +279,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 			s.endFinishing(id)
 		}
 	}()
-	epoch, err := s.Claim(ctx, run.RunID, reclaim)
+	epoch, err := s.opts.Store.Claim(ctx, by.Claim)
 	if err != nil {
 		return err
 	}
@@ -258,7 +293,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		return err
 	}
 	if run.Status.Live() {
-		resumed, unable, err := s.resume(ctx, run, why, last)
+		resumed, ended, err := s.resumeOrStop(ctx, run, why, last, by.stopping)
 		switch {
 		case err != nil:
 			return err
@@ -266,7 +301,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 			s.endFinishing(run.RunID)
 			return nil
 		}
-		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
+		run = ended
 	}
 	s.opts.Nodes.BroadcastAndWait(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
 		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: protocol.CancelTimeout})

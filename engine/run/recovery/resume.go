@@ -33,6 +33,8 @@ type ResumedRun struct {
 	Sequence, LogSeq int64
 	// Reason says what became of its process, as users read it.
 	Reason string
+	// Stop is what a user wants of it that its process has not done; nil where nothing is.
+	Stop *lifecycle.StopRequested
 }
 
 // Worker is a run worker as the store knows it.
@@ -56,9 +58,15 @@ func (w Worker) MayBeRemote() bool {
 }
 
 // resume has the process go on with a run of which nodes carry something, or says why it cannot.
-func (s *Service) resume(ctx context.Context, run engine.Run, why string, last time.Time) (
+func (s *Service) resume(
+	ctx context.Context,
+	run engine.Run,
+	why string,
+	last time.Time,
+	stop *lifecycle.StopRequested,
+) (
 	done bool, unable string, err error) {
-	r := ResumedRun{StoredRun: lifecycle.StoredRun{Run: run, LastSeen: last}, Reason: why}
+	r := ResumedRun{StoredRun: lifecycle.StoredRun{Run: run, LastSeen: last}, Reason: why, Stop: stop}
 	e := orphanedRun{}
 	e.Run, e.Validity = run, live.NewValidity()
 	if err := s.loadResult(ctx, &e); err != nil {

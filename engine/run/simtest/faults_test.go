@@ -267,7 +267,7 @@ func (s *simulation) replace(srv *server, long time.Duration) {
 func (srv *server) pause(long time.Duration) {
 	s := srv.sim
 	s.w.note("the server %s is stopped for %v", srv.name, long)
-	srv.paused = true
+	srv.paused, srv.stoodStill = true, time.Now()
 	for _, l := range srv.wires {
 		if l.node.own == nil {
 			l.cutDown, l.cutUp = true, true

@@ -160,7 +160,7 @@ func (m *model) issued(l *played, now time.Time) {
 	if since.Before(stopped) {
 		since = stopped
 	}
-	if !stopped.IsZero() && touched.Sub(since) > promptly && !l.strands() {
+	if !stopped.IsZero() && touched.Sub(since) > promptly && !l.strands(touched) {
 		m.sim.w.violated(7, "%s of %s on %s issues an operation %v after the run was stopped, and %v after its owner spoke "+
 			"with it", l.worker, l.run, l.p.node.name, now.Sub(stopped), now.Sub(touched))
 	}

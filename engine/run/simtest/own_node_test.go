@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // boots gives a server a node in its own process: it lives and ends with it, and its disk is that of the server's
@@ -35,9 +36,11 @@ func (o ownEnd) OpenPart(ctx context.Context, p protocol.WorkReady) (io.ReadClos
 	return o.e.OpenPart(ctx, p)
 }
 
-// strands reports whether a load goes on because its server reaches nothing and nobody else is given its part: one of
-// a FIXED run on the own node of a server that is stopped. It hears of what others have decided once it goes on.
-func (l *played) strands() bool {
+// strands reports whether a load goes on because its server reaches nothing and nobody else is given its part: one on the
+// own node of a server that is stopped, of a FIXED run, or of a run that another server has stopped before the lease of
+// this one had run out. It hears of what others have decided once it goes on.
+func (l *played) strands(touched time.Time) bool {
 	own := l.p.node.own
-	return own != nil && (own.paused || time.Since(own.wentOn) < promptly) && !l.p.node.sim.runs[l.run].Scaling.Elastic()
+	return own != nil && (own.paused || time.Since(own.wentOn) < promptly) &&
+		(!l.p.node.sim.runs[l.run].Scaling.Elastic() || touched.Sub(own.stoodStill) < store.LeaseDuration+time.Second)
 }

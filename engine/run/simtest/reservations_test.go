@@ -73,6 +73,12 @@ func (s controlStore) PendingRunCommands(ctx context.Context) ([]store.RunComman
 	return asked(s, ctx, "PendingRunCommands", s.Store.PendingRunCommands)
 }
 
+func (s controlStore) HearRunCommand(ctx context.Context, seq int64, server string) (string, error) {
+	return call(s, ctx, "HearRunCommand", anyRun, func(ctx context.Context) (string, error) {
+		return s.Store.HearRunCommand(ctx, seq, server)
+	})
+}
+
 func (s controlStore) AckRunCommand(ctx context.Context, seq int64, server string) error {
 	_, err := call(s, ctx, "AckRunCommand", anyRun, func(ctx context.Context) (struct{}, error) {
 		if s.srv.sim.without == withoutAnswers {

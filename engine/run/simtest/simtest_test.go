@@ -127,10 +127,10 @@ type server struct {
 	// own is the node in its process, nil where there is none; both go by the clock of their machine.
 	own   *node
 	clock *machineClock
-	// paused: it reaches nothing; resumed is what it hears afterwards, and wentOn is when that was.
-	paused  bool
-	resumed []func()
-	wentOn  time.Time
+	// paused: it reaches nothing since stoodStill; resumed is what it hears afterwards, and wentOn is when that was.
+	paused             bool
+	resumed            []func()
+	stoodStill, wentOn time.Time
 }
 
 // simulate lives one seed, and returns what was broken, with the trace.
@@ -142,20 +142,28 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	synctest.Test(t, func(t *testing.T) {
-		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: fake.New(),
-			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
-			ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{},
-			knee: map[string]int{}, rulesSeen: map[engine.RuleStatus]int{}}
-		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
-			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}, lines: map[string]line{},
-			rules: map[string][]engine.RuleState{}, fires: map[string]uint32{}, reached: map[string]time.Time{}}
-		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
-			t.Fatal(err)
-		}
+		s := newSimulation(t, dir, seed, missing)
 		s.live()
 		wrong, trace = s.w.verdict(), s.w.trace.Bytes()
 	})
 	return wrong, trace
+}
+
+// newSimulation is a world in which nothing has happened yet.
+func newSimulation(t *testing.T, dir string, seed uint64, missing without) *simulation {
+	t.Helper()
+	s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: fake.New(),
+		runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
+		ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{},
+		knee: map[string]int{}, rulesSeen: map[engine.RuleStatus]int{}}
+	s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
+		heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}, lines: map[string]line{},
+		rules: map[string][]engine.RuleState{}, fires: map[string]uint32{}, reached: map[string]time.Time{}}
+	var err error
+	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // scratch is a folder in memory where there is one: what is made durable is not what is tested here.

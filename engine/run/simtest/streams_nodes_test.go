@@ -120,6 +120,9 @@ func (l *carrier) HasLoad(host string) bool {
 	return n != nil && n.bears
 }
 
+// Removed implements coordinator.Cluster: no operator takes nodes out here.
+func (l *carrier) Removed(string) bool { return false }
+
 // part cuts the ways between a server and a node, for a while: what is said on them comes never, and each end finds
 // that out by itself.
 func (s *streaming) part(l *carrier, name string, long time.Duration) {

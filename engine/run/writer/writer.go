@@ -70,12 +70,15 @@ type Writer struct {
 	wake  chan struct{}
 	ticks int
 	// rows and kinds are the bytes that they take.
-	rows, kinds   int
-	thinned       int64
-	away          bool
-	closing       bool
-	leaseSeenAt   time.Time // when the last second that is stored was begun to be written
-	lastWriteTook time.Duration
+	rows, kinds int
+	thinned     int64
+	away        bool
+	// wentAway is when the first of the attempts began that did not reach the store, backAt when it was reached again: zero
+	// while it is away.
+	wentAway, backAt time.Time
+	closing          bool
+	leaseSeenAt      time.Time // when the last second that is stored was begun to be written
+	lastWriteTook    time.Duration
 
 	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
 	outages   chan Outage
@@ -358,7 +361,7 @@ func (k *Writer) write(ctx context.Context, j *Write) error {
 		cancel()
 		switch {
 		case err == nil:
-			k.reachable(true, nil)
+			k.reachable(true, begin, nil)
 			k.mu.Lock()
 			if k.lastWriteTook = time.Since(begin); j.tick != nil {
 				k.leaseSeenAt = begin
@@ -373,7 +376,7 @@ func (k *Writer) write(ctx context.Context, j *Write) error {
 		case errors.Is(err, store.ErrExecutionsDeleted):
 			return err // an answer like another
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-			k.reachable(false, err)
+			k.reachable(false, begin, err)
 		default:
 			if refused++; refused >= maxRejections || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 				k.log.Error().Err(err).Str("run_id", k.runID).Str("what", j.name).Msg("the control store refused a write")
@@ -393,11 +396,25 @@ func (k *Writer) Away() bool {
 	return k.away
 }
 
-// reachable logs when the store goes and comes back, once each.
-func (k *Writer) reachable(yes bool, err error) {
+// LastOutage is when the store went away last and when it was back: the zero time while it is away. Both are zero where
+// it never was.
+func (k *Writer) LastOutage() (from, to time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wentAway, k.backAt
+}
+
+// reachable logs when the store goes and comes back, once each. begin is when the attempt began that says so.
+func (k *Writer) reachable(yes bool, begin time.Time, err error) {
 	k.mu.Lock()
 	changed := k.away == yes
 	k.away = !yes
+	switch {
+	case changed && yes:
+		k.backAt = time.Now()
+	case changed:
+		k.wentAway, k.backAt = begin, time.Time{}
+	}
 	waiting := len(k.queue)
 	k.mu.Unlock()
 	if changed {

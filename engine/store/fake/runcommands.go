@@ -22,12 +22,13 @@ func (s *Store) EnqueueRunCommand(ctx context.Context, w store.RunCommand) (int6
 		close(s.commandAdded)
 		s.commandAdded = make(chan struct{})
 	}()
-	for _, known := range s.runCommands {
-		if known.RunID == w.RunID && known.Kind == w.Kind && known.AckedBy == "" {
+	for i := range s.runCommands {
+		if known := &s.runCommands[i]; known.RunID == w.RunID && known.Kind == w.Kind && known.AckedBy == "" {
+			known.HeardBy = ""
 			return known.Seq, nil
 		}
 	}
-	w.Seq, w.EnqueuedAt, w.AckedBy = s.next(), engine.At(now()), ""
+	w.Seq, w.EnqueuedAt, w.AckedBy, w.HeardBy = s.next(), engine.At(now()), "", ""
 	w.By, w.Server = store.CleanText(w.By), store.CleanText(w.Server)
 	s.runCommands = append(s.runCommands, w)
 	return w.Seq, nil
@@ -56,6 +57,23 @@ func (s *Store) PendingRunCommands(ctx context.Context) ([]store.RunCommand, err
 	return slices.DeleteFunc(slices.Clone(s.runCommands), func(w store.RunCommand) bool {
 		return w.AckedBy != "" || s.runs[w.RunID] == nil
 	}), nil
+}
+
+// HearRunCommand implements run.CommandStore.
+func (s *Store) HearRunCommand(ctx context.Context, seq int64, server string) (string, error) {
+	if err := s.lock(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	for i := range s.runCommands {
+		if w := &s.runCommands[i]; w.Seq == seq && w.AckedBy == "" && s.runs[w.RunID] != nil {
+			if w.HeardBy == "" {
+				w.HeardBy = store.CleanText(server)
+			}
+			return w.HeardBy, nil
+		}
+	}
+	return "", notFound("open command", strconv.FormatInt(seq, 10))
 }
 
 // AckRunCommand implements run.CommandStore.

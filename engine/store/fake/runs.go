@@ -193,7 +193,10 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if own := c.Reclaim && r.owner == c.Owner; !own && !r.expires().Before(now()) {
+	unheard := slices.ContainsFunc(s.runCommands, func(w store.RunCommand) bool {
+		return c.Command != 0 && w.Seq == c.Command && w.RunID == c.RunID && w.HeardBy == c.Owner && w.AckedBy == ""
+	})
+	if own := c.Reclaim && r.owner == c.Owner; !own && !unheard && !r.expires().Before(now()) {
 		return 0, fmt.Errorf("claiming the run: %w", store.ErrLeaseHeld)
 	}
 	r.owner, r.row.Owner = c.Owner, c.Owner

@@ -38,7 +38,7 @@ func findMax(t *testing.T, s Store) {
 			P99LatencyMs:           &ms,
 			ErrorCount:             1,
 			DroppedCount:           2,
-			ErrorRate:              0.01,
+			ErrorRate:              new(0.01),
 			QPSVsPriorPct:          &gain,
 			P95VsBaselinePct:       &gain,
 			Outcome:                engine.OutcomeStable,
@@ -83,7 +83,7 @@ func findMax(t *testing.T, s Store) {
 	WantError(t, s.SaveFindMax(ctx, p), store.ErrFenced)
 
 	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections,
-		QPS: 9, Steps: 2, Reason: "It sustains 8.", History: want.Steps}
+		QPS: new(9.0), Steps: 2, Reason: "It sustains 8.", History: want.Steps}
 	for i := range answer.History { // what goes on with a search is not in its answer
 		answer.History[i].QPSError, answer.History[i].LateSteps = 0, 0
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -55,6 +56,7 @@ func runCommands(t *testing.T, s Store) {
 		open[0].Kind != store.CommandStop || open[0].EnqueuedAt.IsZero() || open[2].Seq != second {
 		t.Errorf("open are %+v", open)
 	}
+	commandsHeard(t, s, first)
 	Must(t, s.AckRunCommand(ctx, first, "s3"))
 	Must(t, s.AckRunCommand(ctx, first, "s4"))
 	w, err := s.RunCommand(ctx, first)
@@ -85,5 +87,44 @@ func runCommands(t *testing.T, s Store) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("listening does not end")
+	}
+}
+
+// commandsHeard: the first server that says so does a command, until it is enqueued again. With a STOP that it is the
+// first to have heard of it takes the run over before its lease has expired, and with nothing else.
+func commandsHeard(t *testing.T, s Store, stop int64) {
+	t.Helper()
+	ctx := t.Context()
+	heard := func(server, want string) {
+		t.Helper()
+		by, err := s.HearRunCommand(ctx, stop, server)
+		Must(t, err)
+		if w, err := s.RunCommand(ctx, stop); err != nil || by != want || w.HeardBy != want {
+			t.Errorf("heard by %q, %q: %v", by, w.HeardBy, err)
+		}
+	}
+	claim := func(owner string, command int64) error {
+		_, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: owner, Command: command})
+		return err
+	}
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusRunning, Owner: "s0"})
+	Must(t, err)
+	WantError(t, claim("s5", stop), store.ErrLeaseHeld) // nobody has heard it
+	heard("s4", "s4")
+	heard("s5", "s4")
+	WantError(t, claim("s5", stop), store.ErrLeaseHeld) // another one does it
+	WantError(t, claim("s4", 0), store.ErrLeaseHeld)
+	before, err := s.Run(ctx, "r1")
+	Must(t, err)
+	Must(t, claim("s4", stop))
+	if after, err := s.Run(ctx, "r1"); err != nil || after.Owner != "s4" || after.OwnerEpoch != before.OwnerEpoch+1 {
+		t.Errorf("taken over: %+v, %v", after, err)
+	}
+	_, err = s.EnqueueRunCommand(ctx, store.RunCommand{RunID: "r1", Kind: store.CommandStop, By: "bob", Server: "s5"})
+	Must(t, err)
+	heard("s5", "s5")
+	if _, err := s.HearRunCommand(ctx, -1, "s5"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of a command that is not there: %v", err)
 	}
 }

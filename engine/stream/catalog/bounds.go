@@ -107,7 +107,7 @@ func (c *Catalog) Bound(change func() error) error {
 		{was.Bytes, is.Bytes, maxBytes, "bytes of statements, plans and schemas"},
 	} {
 		if b.is > b.most && b.is > b.was {
-			return sql.Errorf(sql.InsufficientCapacity, "", -1, "DROP what is not needed any more",
+			return sql.Errorf(sql.InsufficientCapacity, "", -1, "DROP what is not needed any more; the bound is fixed",
 				"the catalog would hold %d %s, at most %d can be there", b.is, b.what, b.most)
 		}
 	}

@@ -8,6 +8,7 @@ package catalog
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ type Catalog struct {
 	usedSlots map[string]int64
 	// unread is what those take.
 	unread Usage
+	// group is what the statements have dropped that are carried out together; outcome is what the last CREATE came to.
+	group   group
+	outcome outcome
 }
 
 // Contents are all entities, and the numbers that were given out last.
@@ -173,11 +177,8 @@ func (c *Catalog) Sink(name string) (Sink, bool) {
 	return Sink{}, false
 }
 
-// newName refuses a name that another object of the kind has, or that looks like an id.
-func newName(source string, name sql.Name, what string, taken bool) error {
-	if taken {
-		return exists(source, name, what)
-	}
+// newName refuses a name that looks like an id.
+func newName(source string, name sql.Name, what string) error {
 	if engine.LooksLikeID(name.Text) {
 		return sql.Errorf(sql.InvalidConfig, source, name.At, "choose a name in words",
 			"the name %s of the %s looks like an id", name.Text, what)
@@ -186,14 +187,20 @@ func newName(source string, name sql.Name, what string, taken bool) error {
 }
 
 func exists(source string, name sql.Name, what string) error {
-	return sql.Errorf(sql.AlreadyExists, source, name.At, "DROP it first, or choose another name",
-		"there is a %s named %s already", what, name.Text)
+	return sql.Errorf(sql.AlreadyExists, source, name.At, "DROP it first, or choose another name; CREATE OR REPLACE "+
+		"takes its place, and IF NOT EXISTS leaves it", "there is a %s named %s already", what, name.Text)
 }
 
 // CreateLogicalSource adds a schema.
 func (c *Catalog) CreateLogicalSource(source string, s *sql.CreateLogicalSource) error {
-	if err := newName(source, s.Name, "logical source", c.logicalSource(s.Name.Text) >= 0); err != nil {
+	i := c.logicalSource(s.Name.Text)
+	if err := c.refuses(source, s.Name, "logical source", s.Existing, i >= 0); err != nil {
 		return err
+	}
+	if i < 0 {
+		if err := newName(source, s.Name, "logical source"); err != nil {
+			return err
+		}
 	}
 	if len(s.Columns) == 0 {
 		return sql.Errorf(sql.EmptySchema, source, s.Name.At, "write name TYPE for each column",
@@ -202,6 +209,16 @@ func (c *Catalog) CreateLogicalSource(source string, s *sql.CreateLogicalSource)
 	columns, err := schema(source, s.Columns)
 	if err != nil {
 		return err
+	}
+	if i >= 0 {
+		equal := slices.Equal(c.logical[i].Columns, columns)
+		if keeps, err := c.keeps(source, s.Name, "logical source", s.Existing, equal); keeps || err != nil {
+			return err
+		}
+		if c.ofProduct(s.Name.Text) {
+			return protected(source, s.Name, "cannot be replaced")
+		}
+		return c.replaceLogical(source, s.Name, i, LogicalSource{c.logical[i].Name, columns})
 	}
 	c.logical = append(c.logical, LogicalSource{s.Name.Text, columns})
 	return nil
@@ -265,12 +282,11 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 		return 0, sql.Errorf(sql.WorkerDoesNotExistForPhysical, source, s.Placement.At,
 			sql.Suggest(s.Placement.Text, c.hosts()...), "there is no worker %s", s.Placement.Text)
 	}
-	for _, p := range c.physical {
-		if sql.SameName(p.Logical, s.Logical.Text) && sql.SameName(p.Placement, s.Placement.Text) && p.Type == kind {
-			return 0, sql.Errorf(sql.AlreadyExists, source, s.Type.At,
-				"DROP it first, or place this one ON another worker",
-				"the source %s has a physical source of the type %s there already, with the id %d", p.Logical, kind, p.ID)
-		}
+	i := slices.IndexFunc(c.physical, func(p PhysicalSource) bool {
+		return sql.SameName(p.Logical, s.Logical.Text) && sql.SameName(p.Placement, s.Placement.Text) && p.Type == kind
+	})
+	if i >= 0 && c.refuses(source, s.Type, "", s.Existing, true) != nil {
+		return 0, sourceExists(source, s, c.physical[i])
 	}
 	config, err := connector.SourceConfig(kind, source, s.Type.At, s.Settings)
 	if err != nil {
@@ -283,16 +299,51 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 				"%s has other columns than the stream %s", logical.Name, stream)
 		}
 	}
+	n := PhysicalSource{Logical: logical.Name, Placement: s.Placement.Text, Type: kind, Config: config}
+	if i < 0 {
+		if n.ID = c.droppedSource(n); n.ID == 0 {
+			c.lastID++
+			n.ID = c.lastID
+		}
+		c.physical = append(c.physical, n)
+		return n.ID, nil
+	}
+	there := c.physical[i]
+	keeps, err := c.keeps(source, s.Type, "physical source", s.Existing, reflect.DeepEqual(there.Config, config))
+	switch {
+	case err != nil:
+		return 0, sourceExists(source, s, there)
+	case keeps:
+		return there.ID, nil
+	}
 	c.lastID++
-	c.physical = append(c.physical, PhysicalSource{c.lastID, logical.Name,
-		s.Placement.Text, kind, config})
-	return c.lastID, nil
+	n.ID = c.lastID
+	return n.ID, c.replaceSource(source, s.Logical, i, n)
+}
+
+func sourceExists(source string, s *sql.CreatePhysicalSource, there PhysicalSource) error {
+	return sql.Errorf(
+		sql.AlreadyExists,
+		source,
+		s.Type.At,
+		"DROP it first, or place this one ON another worker; CREATE OR REPLACE takes its place",
+		"the source %s has a physical source of the type %s there already, with the id %d",
+		there.Logical,
+		there.Type,
+		there.ID,
+	)
 }
 
 // CreateSink adds where rows go.
 func (c *Catalog) CreateSink(source string, s *sql.CreateSink) error {
-	if err := newName(source, s.Name, "sink", c.sink(s.Name.Text) >= 0); err != nil {
+	i := c.sink(s.Name.Text)
+	if err := c.refuses(source, s.Name, "sink", s.Existing, i >= 0); err != nil {
 		return err
+	}
+	if i < 0 {
+		if err := newName(source, s.Name, "sink"); err != nil {
+			return err
+		}
 	}
 	kind, err := kindOf(sql.SinkTypeDoesNotExist, source, s.Type, connector.SinkTypes)
 	if err != nil {
@@ -316,8 +367,18 @@ func (c *Catalog) CreateSink(source string, s *sql.CreateSink) error {
 			return err
 		}
 	}
-	c.sinks = append(c.sinks, n)
-	return nil
+	if i < 0 {
+		c.sinks = append(c.sinks, n)
+		return nil
+	}
+	there := c.sinks[i]
+	equal := slices.Equal(there.Columns, n.Columns) && sql.SameName(there.Placement, n.Placement) &&
+		there.Type == n.Type &&
+		reflect.DeepEqual(there.Config, n.Config)
+	if keeps, err := c.keeps(source, s.Name, "sink", s.Existing, equal); keeps || err != nil {
+		return err
+	}
+	return c.replaceSink(source, s.Name, i, n)
 }
 
 func (c *Catalog) hosts() []string {
@@ -330,8 +391,8 @@ func (c *Catalog) hosts() []string {
 
 // CreateWorker adds a worker.
 func (c *Catalog) CreateWorker(source string, s *sql.CreateWorker) error {
-	if c.worker(s.Host.Text) >= 0 {
-		return exists(source, s.Host, "worker")
+	if err := c.refuses(source, s.Host, "worker", s.Existing, c.worker(s.Host.Text) >= 0); err != nil {
+		return err
 	}
 	if strings.ContainsAny(s.Host.Text, " /\\:@\t\n") {
 		return sql.Errorf(sql.InvalidAddress, source, s.Host.At, "the ports are GRPC_PORT and DATA_PORT",
@@ -364,8 +425,17 @@ func (c *Catalog) CreateWorker(source string, s *sql.CreateWorker) error {
 		}
 		*to = n
 	}
-	c.workers = append(c.workers, w)
-	return nil
+	i := c.worker(w.Host)
+	if i < 0 {
+		c.workers = append(c.workers, w)
+		return nil
+	}
+	there := c.workers[i]
+	w.Host, w.State = there.Host, there.State
+	if keeps, err := c.keeps(source, s.Host, "worker", s.Existing, equalWorkers(there, w)); keeps || err != nil {
+		return err
+	}
+	return c.replaceWorker(source, s.Host, i, w)
 }
 
 // peers are the workers that this one sends rows to. They are there already, so that no way leads in a circle.
@@ -422,6 +492,9 @@ func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
 		if list := c.Physical(name); len(list) > 0 {
 			return true, used(sql.ReferencedPhysicalSourceExists, fmt.Sprintf("the physical source %d", list[0].ID))
 		}
+		if i := c.logicalSource(name); i >= 0 && c.host != "" {
+			c.group.logical = append(slices.Clip(c.group.logical), c.logical[i])
+		}
 		return remove(&c.logical, c.logicalSource(name)), nil
 	case sql.PhysicalSource:
 		i := slices.IndexFunc(c.physical, func(p PhysicalSource) bool { return fmt.Sprint(p.ID) == name })
@@ -429,16 +502,22 @@ func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
 			return true, protected(source, sql.Name{Text: c.physical[i].Logical, At: d.Name.At}, "cannot be dropped")
 		}
 		for _, q := range c.queries {
-			if i >= 0 && slices.Contains(q.Sources, c.physical[i].ID) {
+			if i >= 0 && slices.Contains(q.Sources, c.physical[i].ID) && !c.leaves(q) {
 				return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
 			}
+		}
+		if i >= 0 {
+			c.forgetSource(c.physical[i])
 		}
 		return remove(&c.physical, i), nil
 	case sql.Sink:
 		for _, q := range c.queries {
-			if sql.SameName(q.Sink, name) {
+			if sql.SameName(q.Sink, name) && !c.leaves(q) {
 				return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
 			}
+		}
+		if s, there := c.Sink(name); there {
+			c.forgetSink(s)
 		}
 		return remove(&c.sinks, c.sink(name)), nil
 	case sql.Query:

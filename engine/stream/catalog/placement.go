@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -93,7 +94,8 @@ func (c *Catalog) placeFragments(source string, at int, into string, p *plan.Pla
 				"may be down, or is not known to the server: loadstone node list", "the worker %s is %s", w.Host, w.State)
 		}
 		if used := c.Used(h); used >= w.Slots {
-			return nil, sql.Errorf(sql.InsufficientCapacity, source, at, "DROP a query that is not needed any more",
+			return nil, sql.Errorf(sql.InsufficientCapacity, source, at, fmt.Sprintf("DROP a query that is not needed any "+
+				"more, or give it more: CREATE OR REPLACE WORKER `%s` SET(%d AS NUM_SLOTS)", w.Host, 2*w.Slots),
 				"all %d slots of the worker %s are taken", w.Slots, w.Host)
 		}
 		f := Fragment{Host: w.Host, State: FragmentRegistered}

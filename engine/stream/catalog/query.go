@@ -88,14 +88,20 @@ func (c *Catalog) selfRead(logical string, sink Sink) int64 {
 // CreateQuery adds a query, which is PENDING, and returns its name, or the one that it gets, with its plan.
 func (c *Catalog) CreateQuery(source string, q *sql.CreateQuery) (string, *plan.Plan, error) {
 	if i := c.query(q.Name.Text); i >= 0 && q.Name.Text != "" {
-		if there := c.queries[i]; there.Desired == Stopped && !there.State.Final() {
-			return "", nil, sql.Errorf(sql.NameLocked, source, q.Name.At,
-				"wait until it is gone, or choose another name", "the query %s is being dropped: it is %s", there.Name, there.State)
+		if done, name, p, err := c.createExisting(source, q, i); done || err != nil {
+			return name, p, err
 		}
-		return "", nil, exists(source, q.Name, "query")
 	}
-	if err := newName(source, q.Name, "query", false); err != nil {
-		return "", nil, err
+	if i := slices.IndexFunc(c.queries, func(there Query) bool { return unchanged(there, q) }); i >= 0 &&
+		q.Name.Text == "" && c.by.KeepEqual {
+		p, err := c.Bind(source, q)
+		c.outcome = kept
+		return c.queries[i].Name, p, err
+	}
+	if q.Name.Text != "" {
+		if err := newName(source, q.Name, "query"); err != nil {
+			return "", nil, err
+		}
 	}
 	p, err := c.Bind(source, q)
 	if err != nil {
@@ -123,6 +129,39 @@ func (c *Catalog) CreateQuery(source string, q *sql.CreateQuery) (string, *plan.
 	}
 	c.queries = append(c.queries, n)
 	return name, p, nil
+}
+
+// createExisting carries a CREATE out of a query whose name is taken; done is false where the name is free by then.
+func (c *Catalog) createExisting(source string, q *sql.CreateQuery, i int) (done bool, name string, p *plan.Plan,
+	err error) {
+	there := c.queries[i]
+	switch {
+	case c.leaves(there):
+	case there.Desired == Stopped && !there.State.Final():
+		return true, "", nil, sql.Errorf(sql.NameLocked, source, q.Name.At,
+			"wait until it is gone, or choose another name", "the query %s is being dropped: it is %s", there.Name, there.State)
+	default:
+		keeps, err := c.keeps(source, q.Name, "query", q.Existing, unchanged(there, q))
+		if err != nil {
+			return true, "", nil, err
+		}
+		if keeps {
+			p, err = c.Plan(there)
+			return true, there.Name, p, err
+		}
+		if there.State.Final() || len(there.Fragments) == 0 {
+			remove(&c.queries, i) // nothing of it runs
+			return false, "", nil, nil
+		}
+	}
+	now, err := c.replaceQuery(source, q, i)
+	if err != nil {
+		return true, "", nil, err
+	}
+	c.queries = slices.Clone(c.queries)
+	c.queries[i] = now
+	p, err = c.Plan(now)
+	return true, now.Name, p, err
 }
 
 // reads are the ids of the physical sources of a plan, each once.
@@ -344,25 +383,28 @@ type Applied struct {
 // Apply carries out a statement of a text.
 func (c *Catalog) Apply(text string, p sql.Parsed) (r Applied, err error) {
 	r.Statement, r.Columns, r.Rows = p.Text, []string{}, [][]string{}
+	c.outcome = created
 	switch st := p.Statement.(type) {
 	case *sql.CreateWorker:
-		r.Done = "created the worker " + st.Host.Text
 		err = c.CreateWorker(text, st)
+		r.Done = c.outcome.sentence("the worker " + st.Host.Text)
 	case *sql.CreateLogicalSource:
-		r.Done = "created the logical source " + st.Name.Text
 		err = c.CreateLogicalSource(text, st)
+		r.Done = c.outcome.sentence("the logical source " + st.Name.Text)
 	case *sql.CreatePhysicalSource:
 		var id int64
 		id, err = c.CreatePhysicalSource(text, st)
-		r.Done = fmt.Sprintf("created the physical source %d", id)
+		r.Done = c.outcome.sentence(fmt.Sprintf("the physical source %d", id))
 		r.Columns, r.Rows = []string{"id"}, [][]string{{fmt.Sprint(id)}}
 	case *sql.CreateSink:
-		r.Done = "created the sink " + st.Name.Text
 		err = c.CreateSink(text, st)
+		r.Done = c.outcome.sentence("the sink " + st.Name.Text)
 	case *sql.CreateQuery:
 		var name string
 		name, r.Plan, err = c.CreateQuery(text, st)
-		r.Done = "accepted the query " + name
+		if r.Done = "accepted the query " + name; c.outcome != created {
+			r.Done = c.outcome.sentence("the query " + name)
+		}
 		r.Columns, r.Rows = []string{"name"}, [][]string{{name}}
 	case *sql.Drop:
 		r.Dropped, err = c.Drop(text, st)

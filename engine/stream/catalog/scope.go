@@ -23,6 +23,14 @@ func ScopeOf(list []sql.Parsed) (n Scope) {
 	}
 	for _, p := range list {
 		switch st := p.Statement.(type) {
+		case *sql.CreateWorker:
+			n.All = n.All || st.Existing == sql.ReplaceExisting // queries may use it, as the others below
+		case *sql.CreateLogicalSource:
+			n.All = n.All || st.Existing == sql.ReplaceExisting
+		case *sql.CreatePhysicalSource:
+			n.All = n.All || st.Existing == sql.ReplaceExisting
+		case *sql.CreateSink:
+			n.All = n.All || st.Existing == sql.ReplaceExisting
 		case *sql.CreateQuery:
 			name(st.Name)
 		case *sql.Resume:

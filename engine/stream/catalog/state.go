@@ -149,6 +149,7 @@ func (c *Catalog) dropQuery(d *sql.Drop) bool {
 	if q := c.queries[i]; q.State.Final() || len(q.Fragments) == 0 {
 		return remove(&c.queries, i)
 	}
+	c.dropping(c.queries[i])
 	c.queries = slices.Clone(c.queries)
 	q := &c.queries[i]
 	// Who does not want to wait any longer says it again, without GRACEFUL; not the other way round.

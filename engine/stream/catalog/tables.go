@@ -14,6 +14,22 @@ type Row struct {
 	Values []any
 }
 
+// idDigits is how many digits the id has that a key begins with, so that keys are in the order of ids.
+const idDigits = 20
+
+// ShownKey is a key as readers are told it: the id of a query or physical source, the id of a query with a worker of a
+// fragment (17/node-a), and the name of all else.
+func ShownKey(key string) string {
+	if len(key) < idDigits || strings.Trim(key[:idDigits], "0123456789") != "" {
+		return key
+	}
+	id := strings.TrimLeft(key[:idDigits-1], "0") + key[idDigits-1:idDigits]
+	if len(key) == idDigits {
+		return id
+	}
+	return id + "/" + key[idDigits:]
+}
+
 func columns(kind column.Type, names string) (list []column.Column) {
 	for name := range strings.FieldsSeq(names) {
 		list = append(list, column.Column{Name: name, Type: kind})
@@ -50,7 +66,7 @@ func (c *Catalog) Rows() map[string][]Row {
 			w.GRPCPort, w.DataPort, w.Slots)
 	}
 	for _, q := range c.queries {
-		id := fmt.Sprintf("%020d", q.ID)
+		id := fmt.Sprintf("%0*d", idDigits, q.ID)
 		add("queries", id, q.Name, string(q.State), string(q.Desired), q.Sink, q.Statement, q.Failure, q.CreatedBy, q.Owner,
 			q.ID, q.Since.UnixMicro(), q.CreatedAt.UnixMicro())
 		for _, f := range q.Fragments {
@@ -61,7 +77,7 @@ func (c *Catalog) Rows() map[string][]Row {
 		add("logical_sources", s.Name, s.Name, schemaText(s.Columns))
 	}
 	for _, p := range c.physical {
-		add("physical_sources", fmt.Sprintf("%020d", p.ID), p.Logical, p.Placement, p.Type, config(p.Config), p.ID)
+		add("physical_sources", fmt.Sprintf("%0*d", idDigits, p.ID), p.Logical, p.Placement, p.Type, config(p.Config), p.ID)
 	}
 	for _, s := range c.sinks {
 		add("sinks", s.Name, s.Name, schemaText(s.Columns), s.Placement, s.Type, config(s.Config))

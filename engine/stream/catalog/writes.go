@@ -20,6 +20,8 @@ const ConnectionID = "SINK.CONNECTION_ID"
 // Author is who changes the catalog, with what was found out about the tables that the statements write to.
 type Author struct {
 	Name, UserID string
+	// KeepEqual: a CREATE of what is there as it would be made changes nothing, in place of AlreadyExists.
+	KeepEqual bool
 	// Connections are those that were judged.
 	Connections []ConnectionGrant
 	// Tables are those that were looked at.

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) catalog.Store) {
 	for name, test := range map[string]func(*testing.T, catalog.Store){
 		"what is kept is read": persistence, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
 		"spread": spread, "needs": needs, "workers": workers, "hearing": watching,
+		"groups": groups,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -444,5 +445,132 @@ func watching(t *testing.T, k catalog.Store) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// groups: a group drops and creates under one name, and CREATE OR REPLACE puts something else in the place of what is
+// there; what is read afterwards is what the group made of it. What is the same is left as it was.
+func groups(t *testing.T, k catalog.Store) {
+	sorted := func(c catalog.Contents) catalog.Contents {
+		slices.SortFunc(c.Sinks, func(a, b catalog.Sink) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(c.Logical, func(a, b catalog.LogicalSource) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(c.Workers, func(a, b catalog.Worker) int { return strings.Compare(a.Host, b.Host) })
+		slices.SortFunc(c.Physical, func(a, b catalog.PhysicalSource) int { return int(a.ID - b.ID) })
+		for i := range c.Queries {
+			slices.Sort(c.Queries[i].Sources)
+			c.Queries[i].Fragments = slices.Clone(c.Queries[i].Fragments)
+			for n := range c.Queries[i].Fragments {
+				f := &c.Queries[i].Fragments[n]
+				f.Plan = strings.TrimSuffix(f.Plan, "\n")
+			}
+		}
+		return c
+	}
+	apply := func(text string) (is catalog.Contents, done []string) {
+		t.Helper()
+		parsed, err := sql.Parse(text)
+		must(t, err)
+		scope := catalog.ScopeOf(parsed)
+		scope.All = true
+		var want catalog.Contents
+		must(t, k.ChangeCatalog(t.Context(), scope, func(c *catalog.Catalog) error {
+			done = nil
+			c.SetAuthor(catalog.Author{Name: "bob", UserID: "u2", KeepEqual: true}, time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC))
+			c.SetDefaultHost(host, slots)
+			for _, p := range parsed {
+				r, err := c.Apply(text, p)
+				if err != nil {
+					return err
+				}
+				done = append(done, r.Done)
+			}
+			want = c.Clone().Contents()
+			return nil
+		}))
+		is = sorted(contents(t, k))
+		// A list without values is nil or not.
+		if want = sorted(want); fmt.Sprintf("%+v", is) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%s: read\n%+v\nnot\n%+v", text, is, want)
+		}
+		return is, done
+	}
+	must(t, Apply(t.Context(), k, infrastructure))
+	const create = "CREATE QUERY q AS SELECT x FROM a INTO s"
+	must(t, Apply(t.Context(), k, create))
+	_, err := k.ClaimQueries(t.Context(), "one", time.Minute)
+	must(t, err)
+	q := contents(t, k).Queries[0]
+	q.State, q.Fragments[0].State, q.Fragments[0].Attempts = catalog.Running, catalog.FragmentRunning, 3
+	must(t, k.AdvanceQuery(t.Context(), q))
+	before := sorted(contents(t, k))
+	// Dropped and created as it was, or only created again, everything is as it was.
+	const all = `CREATE LOGICAL SOURCE a(ts TIMESTAMP NOT NULL, x DECIMAL(10, 2), Name TEXT);
+		CREATE PHYSICAL SOURCE FOR a TYPE TCP SET('localhost' AS SOURCE.SOCKET_HOST, 5000 AS SOURCE.SOCKET_PORT,
+			'JSON' AS PARSER.TYPE, true AS PARSER.HEADER);
+		CREATE SINK s(x FLOAT64) TYPE FILE SET('s.csv' AS SINK.FILE_PATH, true AS SINK.APPEND);` + create
+	for _, same := range []string{all, "CREATE WORKER IF NOT EXISTS edge SET(7 AS NUM_SLOTS);" + all,
+		"DROP QUERY q; DROP SINK s; DROP PHYSICAL SOURCE 1; DROP LOGICAL SOURCE a;" + all,
+		strings.ReplaceAll(all, "CREATE ", "CREATE OR REPLACE "), "SELECT x FROM a INTO s"} {
+		if is, done := apply(same); !reflect.DeepEqual(is, before) {
+			t.Errorf("%s: %q makes\n%+v\nof\n%+v", same, done, is, before)
+		}
+	}
+	// The schema evolves: all is made anew under the same names, and the query keeps its id.
+	is, done := apply(`DROP QUERY q; DROP SINK s; DROP PHYSICAL SOURCE 1; DROP LOGICAL SOURCE a;
+		CREATE LOGICAL SOURCE a(ts TIMESTAMP, x FLOAT64, y TEXT);
+		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('b.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
+		CREATE SINK s(x FLOAT64, y TEXT) TYPE FILE SET('t.csv' AS SINK.FILE_PATH); CREATE QUERY q AS SELECT x, y FROM a INTO s`)
+	if n := is.Queries; len(n) != 1 || n[0].ID != q.ID || n[0].State != catalog.Pending || n[0].Desired != catalog.Running ||
+		n[0].Fragments[0].Attempts != 3 || n[0].CreatedBy != "bob" ||
+		!n[0].CreatedAt.After(q.CreatedAt) ||
+		n[0].Revision <= q.Revision ||
+		done[len(done)-1] != "replaced the query q" {
+		t.Errorf("%q: %+v", done, n)
+	}
+	if err := k.AdvanceQuery(t.Context(), q); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("what was decided of the query before is kept: %v", err)
+	}
+	// What others use is replaced under them, or the reason is told why it cannot be.
+	is, _ = apply(
+		`CREATE OR REPLACE PHYSICAL SOURCE FOR a TYPE FILE SET('c.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
+		CREATE OR REPLACE LOGICAL SOURCE a(x FLOAT64, y TEXT, z INT8); CREATE OR REPLACE SINK s TYPE PRINT;
+		CREATE OR REPLACE WORKER sink SET(9002 AS GRPC_PORT, 8 AS NUM_SLOTS)`,
+	)
+	if n := is.Queries[0]; n.Statement != "SELECT x, y FROM a INTO s" || !n.CreatedAt.After(q.CreatedAt) ||
+		!slices.Contains(n.Sources, is.LastSourceID) || len(is.Sinks[0].Columns) > 0 || n.CreatedBy != "bob" {
+		t.Errorf("%+v", is)
+	}
+	before = sorted(contents(t, k))
+	for text, kind := range map[string]sql.Kind{
+		"CREATE OR REPLACE LOGICAL SOURCE a(x FLOAT64)":                         sql.ReferencedQueryExists,
+		"CREATE OR REPLACE SINK s(x FLOAT64) TYPE PRINT":                        sql.ReferencedQueryExists,
+		"CREATE SINK s TYPE GUARDRAIL":                                          sql.AlreadyExists,
+		"CREATE QUERY q AS SELECT y FROM a INTO s":                              sql.AlreadyExists,
+		"CREATE OR REPLACE QUERY q AS SELECT nothing FROM a INTO s":             sql.BinderError,
+		"CREATE OR REPLACE WORKER edge SET('sink' AS PEERS, 'server' AS PEERS)": sql.InvalidTopology,
+		"DROP SINK s": sql.ReferencedQueryExists,
+		"DROP QUERY q; DROP SINK s; CREATE QUERY q AS SELECT x FROM a INTO s": sql.SinkDoesNotExistForQuery,
+	} {
+		err := Apply(t.Context(), k, text)
+		var e *sql.Error
+		if !errors.As(err, &e) || e.Kind != kind {
+			t.Errorf("%s: %v", text, err)
+		}
+		if after := sorted(contents(t, k)); !reflect.DeepEqual(before, after) {
+			t.Errorf("%s: half of a group is kept: %+v", text, after)
+		}
+	}
+	// What a query that was dropped has used goes in the same group, and it ends as it would.
+	is, _ = apply(
+		"DROP QUERY q; DROP SINK s; DROP PHYSICAL SOURCE " + fmt.Sprint(is.LastSourceID) + "; DROP LOGICAL SOURCE a",
+	)
+	if n := is.Queries[0]; len(is.Sinks) > 0 || len(is.Logical) > 0 || n.Sink != "" || n.Desired != catalog.Stopped {
+		t.Errorf("%+v", is)
+	}
+	q = is.Queries[0]
+	q.State = catalog.Stopped
+	must(t, k.AdvanceQuery(t.Context(), q))
+	if n := contents(t, k).Queries; len(n) > 0 {
+		t.Errorf("%+v", n)
 	}
 }

@@ -21,46 +21,72 @@ const maxLine = 1 << 20
 // several batches of each source are under way.
 const fullBatch = 1 << 20
 
-// lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
+// lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is. A
+// delimiter inside of a quoted field of CSV ends no line.
 type lines struct {
-	r          io.Reader
-	delimiter  byte
+	r         io.Reader
+	delimiter byte
+	// field divides the fields of CSV; 0: there are no quotes.
+	field      byte
 	buffer     []byte
 	begin, end int
 	long       bool // inside of a line that is too long, and was told of
 	failed     error
+	// second is where the line behind the first delimiter begins of what next has returned, when it had several; else -1.
+	second int
 }
 
 var errSkipped = errors.New("a line is too long, or ends within")
 
-// next returns a line, or errLeft for one that is left out, or what the reader returned. A line is valid until the next
-// call.
+// next returns a line, or errSkipped for one that is left out, or what the reader returned. A line is valid until the
+// next call.
 func (l *lines) next() ([]byte, error) {
 	if l.buffer == nil {
 		l.buffer = make([]byte, 64<<10)
 	}
-	searched := l.begin
+	l.second = -1
+	// first is how long the line is up to the first delimiter that is quoted, -1 without one.
+	searched, first, quotes := l.begin, -1, quotes{field: l.field}
 	for {
 		if n := bytes.IndexByte(l.buffer[searched:l.end], l.delimiter); n >= 0 {
-			line := l.buffer[l.begin : searched+n]
-			l.begin = searched + n + 1
+			until := searched + n
+			open := !l.long && quotes.feed(l.buffer[searched:until])
+			searched = until + 1
+			if open {
+				if first < 0 {
+					first = until - l.begin
+				}
+				continue
+			}
+			line := l.buffer[l.begin:until]
+			if first >= 0 {
+				l.second = l.begin + first + 1
+			}
+			l.begin = searched
 			if l.long {
-				l.long, searched = false, l.begin
+				l.long = false
 				continue
 			}
 			return line, nil
 		}
 		if l.long {
 			l.begin = l.end
+		} else {
+			quotes.feed(l.buffer[searched:l.end])
+		}
+		searched = l.end
+		if first >= 0 && (l.failed != nil || l.end-l.begin >= maxLine) { // its quotes have no end
+			line := l.buffer[l.begin : l.begin+first]
+			l.begin += first + 1
+			return line, nil
 		}
 		if l.failed != nil {
 			return l.rest()
 		}
 		if l.begin > 0 {
 			copy(l.buffer, l.buffer[l.begin:l.end])
-			l.begin, l.end = 0, l.end-l.begin
+			l.begin, l.end, searched = 0, l.end-l.begin, searched-l.begin
 		}
-		searched = l.end
 		if l.end == len(l.buffer) {
 			if len(l.buffer) >= maxLine {
 				if l.begin, l.end, searched = 0, 0, 0; !l.long {
@@ -78,6 +104,54 @@ func (l *lines) next() ([]byte, error) {
 		} else if err != nil && n == 0 {
 			return nil, err
 		}
+	}
+}
+
+// quotes follows the fields of a line of CSV: a field that begins with a quote ends with one.
+type quotes struct {
+	field byte
+	state quoteState
+}
+
+// quoteState is where in a field a line is.
+type quoteState int
+
+const (
+	fieldBegins quoteState = iota
+	unquoted
+	inQuotes
+	quoteSeen // in a quoted field: it ends it, or begins a doubled one
+)
+
+// feed takes the next part of a line, and reports whether a quoted field is open behind it.
+func (q *quotes) feed(part []byte) (open bool) {
+	switch {
+	case q.field == 0 || len(part) == 0:
+	case bytes.IndexByte(part, '"') < 0 && q.state == inQuotes:
+	case bytes.IndexByte(part, '"') < 0:
+		if q.state = unquoted; part[len(part)-1] == q.field {
+			q.state = fieldBegins
+		}
+	default:
+		for _, c := range part {
+			q.next(c)
+		}
+	}
+	return q.state == inQuotes
+}
+
+func (q *quotes) next(c byte) {
+	switch {
+	case q.state == inQuotes:
+		if c == '"' {
+			q.state = quoteSeen
+		}
+	case c == '"' && q.state != unquoted: // it begins a field, or is the second of two
+		q.state = inQuotes
+	case c == q.field:
+		q.state = fieldBegins
+	default:
+		q.state = unquoted
 	}
 }
 
@@ -105,7 +179,7 @@ type rows struct {
 	lines
 	columns   []column.Column
 	json      bool
-	field     byte
+	divider   byte // of the fields of CSV
 	skip      bool // the next line is a header
 	batch     int
 	width     int // bytes of a row's values that are of one size
@@ -122,9 +196,14 @@ func newRows(r io.Reader, columns []column.Column, c Config) *rows {
 	for _, col := range columns {
 		width += col.Type.Width()
 	}
-	return &rows{width: width, lines: lines{r: r, delimiter: c.String("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
-		json: strings.EqualFold(c.String("PARSER.TYPE"), "JSON"), field: c.String("PARSER.FIELD_DELIMITER")[0],
-		skip: c.Bool("PARSER.HEADER"), batch: int(c.Int("SOURCE.BATCH_ROWS")), foldedNames: map[string]string{}}
+	s := &rows{width: width, lines: lines{r: r, delimiter: c.String("PARSER.TUPLE_DELIMITER")[0]},
+		columns: columns, json: strings.EqualFold(c.String("PARSER.TYPE"), "JSON"),
+		divider: c.String("PARSER.FIELD_DELIMITER")[0], skip: c.Bool("PARSER.HEADER"),
+		batch: int(c.Int("SOURCE.BATCH_ROWS")), foldedNames: map[string]string{}}
+	if !s.json {
+		s.field = s.divider
+	}
+	return s
 }
 
 // Read fills a batch, or returns what there is once its first row has waited for long. It returns an error, io.EOF at
@@ -162,6 +241,9 @@ func (s *rows) Read(b *column.Batch) error {
 		}
 		if !ok {
 			s.malformed.Add(1)
+			if s.second >= 0 {
+				s.begin = s.second // what stands behind a stray quote are rows of their own
+			}
 			for i := range b.Cols {
 				b.Cols[i].Truncate(b.N)
 			}
@@ -210,7 +292,7 @@ func (s *rows) record(b *column.Batch, line []byte) bool {
 // cut returns the first field; rest is nil behind the last one.
 func (s *rows) cut(line []byte) (field, rest []byte, quoted, ok bool) {
 	if len(line) == 0 || line[0] != '"' {
-		n := bytes.IndexByte(line, s.field)
+		n := bytes.IndexByte(line, s.divider)
 		if n < 0 {
 			return line, nil, false, true
 		}
@@ -228,7 +310,7 @@ func (s *rows) cut(line []byte) (field, rest []byte, quoted, ok bool) {
 		case line[i+1] == '"':
 			s.scratch = append(s.scratch, '"')
 			i++
-		case line[i+1] == s.field:
+		case line[i+1] == s.divider:
 			return s.scratch, line[i+2:], true, true
 		default:
 			return nil, nil, true, false

@@ -17,6 +17,8 @@ import (
 type setting struct {
 	path         string
 	defaultValue any // nil: it has to be given
+	// unsaid: a source or sink does not show it, nor keep it, unless it is given. It is false then.
+	unsaid bool
 	// check returns what is wrong with a value, or nothing. The value has the type of the standard; text where that
 	// is nil.
 	check func(v any) string
@@ -198,9 +200,11 @@ var parser = []setting{
 }
 
 var settings = map[string][]setting{
-	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: inFolder}}, parser...),
+	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: inFolder},
+		{path: "SOURCE.FOLLOW", defaultValue: false, unsaid: true, check: anyValue}}, parser...),
 	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: host},
-		{path: "SOURCE.SOCKET_PORT", defaultValue: int64(0), check: between(1, 65535)}}, parser...),
+		{path: "SOURCE.SOCKET_PORT", defaultValue: int64(0), check: between(1, 65535)},
+		{path: "SOURCE.RECONNECT", defaultValue: true, check: anyValue}}, parser...),
 	"source " + System: {{path: "SOURCE.STREAM", check: streamName}},
 	"sink " + File: {
 		{path: "SINK.FILE_PATH", check: inFolder},
@@ -279,7 +283,7 @@ func config(kind, source string, at int, given []sql.Setting) (Config, error) {
 		c[g.Path] = g.Value
 	}
 	for _, s := range known {
-		if _, ok := c[s.path]; ok {
+		if _, ok := c[s.path]; ok || s.unsaid {
 			continue
 		}
 		if s.defaultValue == nil || s.check(s.defaultValue) != "" {

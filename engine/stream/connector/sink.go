@@ -157,7 +157,7 @@ func AppendCSV(to []byte, v *column.Vec, i int) []byte {
 }
 
 func quoteCSV(to, text []byte) []byte {
-	if len(text) > 0 && !bytes.ContainsAny(text, "\",\n\r") && text[0] != ' ' && text[len(text)-1] != ' ' {
+	if len(text) > 0 && !bytes.ContainsAny(text, "\",\n\r") && len(bytes.TrimSpace(text)) == len(text) {
 		return append(to, text...)
 	}
 	to = append(to, '"')

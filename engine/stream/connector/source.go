@@ -5,12 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
+	"path"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/backoff"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // Source is a physical source that is open. One goroutine reads.
@@ -39,9 +46,24 @@ type Partial interface {
 	SetRemote(has func(worker string) bool)
 }
 
+// Waiting is an optional ability of a Source: it says what it waits for, and tries again; empty where it does not. Any
+// goroutine may ask.
+type Waiting interface {
+	Waiting() string
+}
+
 type file struct {
 	*rows
 	io.Closer
+}
+
+// Read returns no rows after a while in which none came.
+func (f *file) Read(b *column.Batch) error {
+	err := f.rows.Read(b)
+	if errors.Is(err, errNoData) {
+		return nil
+	}
+	return err
 }
 
 // idleTimeout is how long a socket may have nothing before the rows that came are passed on, and how long a row waits
@@ -63,7 +85,13 @@ func Open(ctx context.Context, kind string, c Config, columns []column.Column, f
 		if err != nil {
 			return nil, err
 		}
-		return &file{newRows(f, columns, c), f}, nil
+		if !c.Bool("SOURCE.FOLLOW") {
+			return &file{newRows(f, columns, c), f}, nil
+		}
+		follow := &followedFile{File: f, folder: folder, name: c.String("SOURCE.FILE_PATH"), closed: make(chan struct{})}
+		to := &file{newRows(follow, columns, c), follow}
+		to.batchTimeout = idleTimeout
+		return to, nil
 	case TCP:
 	default:
 		return nil, fmt.Errorf("a source of the type %s %w: it needs a server", kind, ErrPath)
@@ -72,15 +100,17 @@ func Open(ctx context.Context, kind string, c Config, columns []column.Column, f
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	conn, err := dial(connecting, "tcp", address)
+	s := &socket{address: address, dial: dial, reconnects: c.Bool("SOURCE.RECONNECT"), header: c.Bool("PARSER.HEADER"),
+		wait: backoff.Backoff{Min: minReconnectDelay, Max: maxReconnectDelay}}
+	conn, err := s.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", address, err)
+		return nil, err
 	}
-	to := &socket{newRows(&quietConn{conn}, columns, c), conn}
-	to.batchTimeout = idleTimeout
-	return to, nil
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.conn = conn
+	s.rows = newRows(&quietConn{conn}, columns, c)
+	s.batchTimeout = idleTimeout
+	return s, nil
 }
 
 // quietConn reads from a connection, which may be quiet for as long as it likes.
@@ -97,16 +127,179 @@ func (p *quietConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// The pauses before a peer is connected to again.
+const (
+	minReconnectDelay = 250 * time.Millisecond
+	maxReconnectDelay = 15 * time.Second
+)
+
+// socket reads from a peer, and connects to it again when it has ended the connection, or that broke.
 type socket struct {
 	*rows
-	io.Closer
+	address            string
+	dial               Dial
+	reconnects, header bool
+	wait               backoff.Backoff
+	// life ends with Close.
+	life    context.Context //nolint:containedctx // of the waits between connections
+	end     context.CancelFunc
+	waiting atomic.Pointer[string]
+
+	mu   sync.Mutex
+	conn net.Conn
 }
 
-// Read returns no rows after a while in which none came.
+// connect opens a connection.
+func (s *socket) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := s.dial(ctx, "tcp", s.address)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", s.address, err)
+	}
+	return conn, nil
+}
+
+// Read returns no rows after a while in which none came, and while there is no connection.
 func (s *socket) Read(b *column.Batch) error {
 	err := s.rows.Read(b)
-	if errors.Is(err, errNoData) {
+	switch {
+	case errors.Is(err, errNoData):
+		return nil
+	case err == nil:
+		s.wait.Reset() // a peer that ends each connection at once is not asked again and again
+		return nil
+	case !s.reconnects || s.life.Err() != nil:
+		return err
+	}
+	return s.reconnect(err)
+}
+
+// reconnect waits, and connects again; lost is why the connection ended, or could not be made. Without a connection the
+// next Read goes on with it.
+func (s *socket) reconnect(lost error) error {
+	why := "the peer " + s.address + " has ended the connection"
+	if !errors.Is(lost, io.EOF) {
+		why = "the connection to " + s.address + " was lost: " + lost.Error()
+	}
+	s.tell(why + "; it is connected to again")
+	pause := backoff.Jitter(s.wait.Next())
+	select {
+	case <-s.life.Done():
+		return lost
+	case <-time.After(pause):
+	}
+	conn, err := s.connect(s.life)
+	switch {
+	case errors.Is(err, egress.ErrRefused):
+		return err
+	case err != nil:
+		s.failed = err // of the next Read
 		return nil
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		_ = conn.Close()
+		return lost
+	}
+	_ = s.conn.Close()
+	s.conn = conn
+	s.lines = lines{r: &quietConn{conn}, delimiter: s.delimiter, field: s.field, buffer: s.buffer}
+	s.skip = s.header
+	s.tell("")
+	return nil
+}
+
+func (s *socket) tell(what string) { s.waiting.Store(&what) }
+
+// Waiting implements Waiting.
+func (s *socket) Waiting() string {
+	if what := s.waiting.Load(); what != nil {
+		return *what
+	}
+	return ""
+}
+
+// Close implements Source.
+func (s *socket) Close() error {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.Close()
+}
+
+// followedFile is a file that grows: what is behind its last line comes when that is whole. It is not followed into
+// another file, nor into what was written after it was emptied: rows would be lost or come twice, and nobody would
+// know.
+type followedFile struct {
+	*os.File
+	folder *Folder
+	name   string
+	read   int64
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Read implements io.Reader. It returns errNoData after a while in which the file has not grown.
+func (f *followedFile) Read(b []byte) (int, error) {
+	n, err := f.File.Read(b)
+	if n == 0 && errors.Is(err, io.EOF) {
+		changed := f.changed()
+		// What was written before that is read first.
+		if n, err = f.File.Read(b); n == 0 && errors.Is(err, io.EOF) && changed != nil {
+			return 0, changed
+		}
+	}
+	f.read += int64(n)
+	if n > 0 || !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	select {
+	case <-time.After(idleTimeout):
+		return 0, errNoData
+	case <-f.closed:
+		return 0, os.ErrClosed
+	}
+}
+
+// changed says why the file is not the one any more that was opened.
+func (f *followedFile) changed() error {
+	const hint = "DROP the query and CREATE it again: it reads the file that is there, from its beginning"
+	open, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if open.Size() < f.read {
+		return sql.Errorf(
+			sql.NetworkError,
+			"",
+			-1,
+			hint,
+			"the file %q was truncated while it was followed: it has %d bytes, "+
+				"and %d were read",
+			f.name,
+			open.Size(),
+			f.read,
+		)
+	}
+	there, err := f.folder.root.Lstat(path.Clean(f.name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sql.Errorf(sql.NetworkError, "", -1, hint,
+			"the file %q was removed, or renamed, while it was followed: %d bytes were read", f.name, f.read)
+	case err != nil:
+		return fmt.Errorf("looking at %q: %w", f.name, err)
+	case !os.SameFile(open, there):
+		return sql.Errorf(sql.NetworkError, "", -1, hint,
+			"another file was put in the place of %q while it was followed: %d bytes were read of the one before", f.name,
+			f.read)
+	}
+	return nil
+}
+
+// Close implements Source.
+func (f *followedFile) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return f.File.Close()
 }

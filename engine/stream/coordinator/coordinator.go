@@ -52,6 +52,9 @@ type Options struct {
 	Cluster Cluster
 	// Sources are statements that are carried out once at the start, where what they create is not there.
 	Sources string
+	// ReleaseAfter is from when on what a query that ends has on a worker that is lost counts as gone; 0 is the constant
+	// of that name.
+	ReleaseAfter time.Duration
 	// Now is the machine's clock, time.Now where it is not set.
 	Now func() time.Time
 	// Lease is for how long queries are this server's without a word of it (15 s).
@@ -64,6 +67,8 @@ type Cluster interface {
 	Workers() []catalog.Worker
 	// HasLoad says whether a worker that drains still bears load, of which it tells.
 	HasLoad(host string) bool
+	// Removed says whether an operator has taken a worker out.
+	Removed(host string) bool
 }
 
 // Coordinator is safe for concurrent use.
@@ -205,7 +210,9 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		return results, err
 	}
 	for {
-		err = c.o.Store.ChangeCatalog(ctx, catalog.ScopeOf(parsed), all)
+		scope := catalog.ScopeOf(parsed)
+		scope.All = scope.All || by.KeepEqual
+		err = c.o.Store.ChangeCatalog(ctx, scope, all)
 		if err == nil {
 			c.wakeLoop()
 			return results, nil
@@ -243,7 +250,8 @@ func applyAll(ctx context.Context, to *catalog.Catalog, text string, parsed []sq
 			}
 		}
 		if bytes > maxAnswerBytes {
-			return nil, sql.Errorf(sql.InsufficientCapacity, text, p.At, "name what is to be shown, or ask for less at once",
+			return nil, sql.Errorf(sql.InsufficientCapacity, text, p.At, "name what is to be shown, or ask for less at once; "+
+				"the bound is fixed",
 				"what the statements show takes more than %d MiB", maxAnswerBytes>>20)
 		}
 		all = append(all, r.Result)

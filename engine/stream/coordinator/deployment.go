@@ -33,9 +33,11 @@ type deployment struct {
 	fail   context.CancelFunc
 	done   chan struct{}
 	began  time.Time
-	tail   string
-	drain  func()
-	drains chan struct{}
+	// created is when the query was: another one has taken its place where that is another time.
+	created time.Time
+	tail    string
+	drain   func()
+	drains  chan struct{}
 
 	mu    sync.Mutex
 	parts map[string]*deployedFragment
@@ -87,7 +89,7 @@ func deploy(o Options, q catalog.Query, contents catalog.Contents, told func()) 
 // be ended.
 func adoptedDeployment(o Options, q catalog.Query, told func()) *deployment {
 	d := &deployment{key: fragment.Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: math.MaxInt64}, o: o, notify: told,
-		fail: func() {}, done: make(chan struct{}), began: o.Now().UTC(), drains: make(chan struct{}),
+		fail: func() {}, done: make(chan struct{}), began: o.Now().UTC(), created: q.CreatedAt, drains: make(chan struct{}),
 		parts: map[string]*deployedFragment{}}
 	close(d.done)
 	d.drain = sync.OnceFunc(func() { close(d.drains) })
@@ -300,6 +302,13 @@ func (d *deployment) follow(ctx context.Context, p *deployedFragment) {
 			d.notify()
 		}
 	}
+}
+
+// hosts are the workers of the attempt.
+func (d *deployment) hosts() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.parts))
 }
 
 func (d *deployment) state(p *deployedFragment) catalog.FragmentState {

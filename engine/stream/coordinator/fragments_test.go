@@ -3,8 +3,11 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +32,9 @@ type cluster struct {
 	left, held map[string]bool
 	// drains are nodes that drain, bears those with load.
 	drains, bears map[string]bool
-	done          sync.WaitGroup
+	// removed are nodes that an operator has taken out.
+	removed map[string]bool
+	done    sync.WaitGroup
 }
 
 func newCluster(t *testing.T, hosts ...string) *cluster {
@@ -42,6 +47,8 @@ func newCluster(t *testing.T, hosts ...string) *cluster {
 		held:   map[string]bool{},
 		drains: map[string]bool{},
 		bears:  map[string]bool{},
+
+		removed: map[string]bool{},
 	}
 	for _, h := range hosts {
 		c.feeds[h] = &pipes{}
@@ -181,6 +188,19 @@ func (c *cluster) HasLoad(host string) bool {
 	return c.bears[host]
 }
 
+func (c *cluster) Removed(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.removed[host]
+}
+
+// remove has an operator take a node out.
+func (c *cluster) remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away[name], c.removed[name] = true, true
+}
+
 // drain has a node drain, or not any more, with load or without.
 func (c *cluster) drain(name string, drains, bears bool) {
 	c.mu.Lock()
@@ -313,6 +333,70 @@ func TestANodeThatIsCutOff(t *testing.T) {
 	eventually(t, k, "q", "")
 	if n := nodes.running(); n != 0 {
 		t.Errorf("%d fragments run on", n)
+	}
+}
+
+// TestARemovedNodeReleasesItsQueries: one that was dropped is gone, one that was wanted has FAILED and says why; then
+// sources, sinks, names and the worker itself can be dropped, and the worker does not come back by itself.
+func TestARemovedNodeReleasesItsQueries(t *testing.T) {
+	k, p, nodes := &catalogtest.Store{}, &pipes{}, newCluster(t, "a", "b")
+	var ahead atomic.Int64
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Store: k, Connectors: p, Owner: "one", Runner: nodes,
+		Cluster: nodes, Sources: system.Sources, Lease: 2 * time.Second, ReleaseAfter: 1000 * time.Hour,
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	execute(t, c, strings.NewReplacer("SINK s ", "SINK s2 ", "QUERY q ", "QUERY q2 ", "INTO s", "INTO s2").
+		Replace(overNodes[strings.Index(overNodes, "CREATE SINK"):]))
+	eventually(t, k, "q", catalog.Running)
+	eventually(t, k, "q2", catalog.Running)
+	nodes.cut("b", true)
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", catalog.StoppingStuck)
+	eventually(t, k, "q2", catalog.Deploying)
+	later := func(name string, want catalog.State) (q catalog.Query) { // as seconds pass
+		t.Helper()
+		within(t, name+" is "+string(want), func() bool {
+			ahead.Add(int64(time.Second))
+			all, err := c.Contents(t.Context())
+			i := slices.IndexFunc(all.Queries, func(q catalog.Query) bool { return q.Name == name })
+			if q = (catalog.Query{}); i >= 0 {
+				q = all.Queries[i]
+			}
+			return err == nil && q.State == want
+		})
+		return q
+	}
+	for range 2 { // it is lost, and may come back
+		time.Sleep(600 * time.Millisecond)
+		ahead.Add(int64(time.Hour))
+		eventually(t, k, "q", catalog.StoppingStuck)
+		eventually(t, k, "q2", catalog.Deploying)
+	}
+	nodes.remove("b")
+	later("q", "")
+	if q := later("q2", catalog.Failed); !strings.Contains(q.Failure, "the worker b, ") ||
+		!strings.Contains(q.Failure, "was removed") {
+		t.Errorf("it says %q", q.Failure)
+	}
+	all, err := c.Contents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	drops := "DROP QUERY q2; DROP SINK s; DROP SINK s2;"
+	for _, p := range all.Physical {
+		if p.Placement == "b" {
+			drops += fmt.Sprintf("DROP PHYSICAL SOURCE %d;", p.ID)
+		}
+	}
+	execute(t, c, drops+"DROP WORKER b")
+	time.Sleep(200 * time.Millisecond)
+	if all, err = c.Contents(t.Context()); err != nil || len(all.Workers) != 2 {
+		t.Errorf("%d workers are there, %v", len(all.Workers), err)
 	}
 }
 

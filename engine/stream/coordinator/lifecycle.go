@@ -17,6 +17,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,9 +30,12 @@ const (
 	DeployTimeout = 2 * time.Minute
 	// StuckAfter is how long a query may be STOPPING until it is called stuck.
 	StuckAfter = 30 * time.Second
-	// ReleaseAfter is from when on what a query that was dropped has on a worker that is not there counts as gone. A
-	// fragment ends by itself 15 s after its server has fallen silent; a worker that is lost for good never says so.
+	// ReleaseAfter is from when on what a query that ends has on a worker that is not there counts as gone, unless the
+	// options say otherwise: a worker that is lost for good never says so.
 	ReleaseAfter = 2 * time.Minute
+	// MinReleaseAfter is that of a worker that an operator has removed, and the least that options may say: a fragment
+	// ends by itself 15 s after its server has fallen silent.
+	MinReleaseAfter = 20 * time.Second
 	// minRetryDelay and longestWait are between attempts to start a fragment.
 	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = 15 * time.Second
@@ -53,32 +57,79 @@ type Action struct {
 	Do   Verb
 }
 
-// Decide returns the query as it is next, and what its fragments are told then. active says whether a worker is there.
-// What it returns for the same query a second time is the same query, and at most the same words. Since, of the query,
-// is by the clock of who asks.
-func Decide(q catalog.Query, active func(host string) bool, now time.Time) (catalog.Query, []Action) {
+// Workers is what is known of the workers of queries.
+type Workers struct {
+	// Active says whether a worker is there.
+	Active func(host string) bool
+	// Removed says whether an operator has taken a worker out that is not there; nil where none was.
+	Removed func(host string) bool
+	// ReleaseAfter is from when on what a query that ends has on a worker that is not there counts as gone; 0 is
+	// ReleaseAfter.
+	ReleaseAfter time.Duration
+}
+
+func (w Workers) removed(host string) bool {
+	return w.Removed != nil && w.Removed(host) && !w.Active(host)
+}
+
+// releaseAfter is from when on what is on a worker that is not there counts as gone.
+func (w Workers) releaseAfter(host string) time.Duration {
+	after := cmp.Or(w.ReleaseAfter, ReleaseAfter)
+	if w.removed(host) {
+		return min(after, MinReleaseAfter)
+	}
+	return after
+}
+
+// Decide returns the query as it is next, and what its fragments are told then. What it returns for the same query a
+// second time is the same query, and at most the same words. Since, of the query, is by the clock of who asks.
+func Decide(q catalog.Query, w Workers, now time.Time) (catalog.Query, []Action) {
 	q.Fragments = slices.Clone(q.Fragments)
 	if q.Desired == catalog.Stopped {
-		return stopped(q, active, now)
+		return stopped(q, w, now)
 	}
 	if q.Desired == catalog.Suspended {
-		return suspended(q, active, now)
+		return suspended(q, w, now)
+	}
+	if host := removedHost(q, w); host != "" && !q.State.Final() && q.State != catalog.Terminating {
+		return fail(q, "the worker "+host+", which it reads or writes on, was removed", now), nil
 	}
 	switch q.State {
 	case catalog.Pending:
 		return setState(q, catalog.Deploying, now), nil
 	case catalog.Deploying:
-		return beginDeployment(q, active, now)
+		return beginDeployment(q, w.Active, now)
 	case catalog.Running:
 		return watch(q, now), nil
 	case catalog.Terminating:
 		unsent(&q)
+		release(&q, w, now)
 		if all(q, catalog.FragmentState.Final) {
 			return setState(q, catalog.Failed, now), nil
 		}
-		return sendAll(q, active, Stop)
+		return sendAll(q, w.Active, Stop)
 	}
 	return q, nil
+}
+
+// removedHost is a worker of the query that an operator has taken out, "" where there is none.
+func removedHost(q catalog.Query, w Workers) string {
+	for _, f := range q.Fragments {
+		if w.removed(f.Host) {
+			return f.Host
+		}
+	}
+	return ""
+}
+
+// release notes that what a query that ends has on workers that are not there is gone, where it has been in its state
+// for long enough.
+func release(q *catalog.Query, w Workers, now time.Time) {
+	for i := range q.Fragments {
+		if f := &q.Fragments[i]; !f.State.Final() && !w.Active(f.Host) && now.Sub(q.Since) > w.releaseAfter(f.Host) {
+			f.State = catalog.FragmentStopped
+		}
+	}
 }
 
 // setState changes the state, unless it is that.
@@ -193,8 +244,14 @@ func watch(q catalog.Query, now time.Time) catalog.Query {
 }
 
 // stopped brings a query to its end that is not wanted any more.
-func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
+func stopped(q catalog.Query, w Workers, now time.Time) (catalog.Query, []Action) {
 	unsent(&q)
+	away := slices.ContainsFunc(q.Fragments, func(f catalog.Fragment) bool {
+		return !f.State.Final() && !w.Active(f.Host)
+	})
+	if q.State == catalog.StoppingStuck {
+		release(&q, w, now)
+	}
 	if q.State.Final() || all(q, catalog.FragmentState.Final) {
 		return setState(q, catalog.Stopped, now), nil
 	}
@@ -202,7 +259,6 @@ func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.
 	if q.Graceful {
 		verb = Drain
 	}
-	away := slices.ContainsFunc(q.Fragments, func(f catalog.Fragment) bool { return !f.State.Final() && !active(f.Host) })
 	switch q.State {
 	case catalog.Stopping:
 		// Rows that are on their way may take longer.
@@ -210,36 +266,28 @@ func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.
 			q = setState(q, catalog.StoppingStuck, now)
 		}
 	case catalog.StoppingStuck:
-		switch {
-		case !away && now.Sub(q.Since) > StuckAfter:
+		if !away && now.Sub(q.Since) > StuckAfter {
 			q = setState(q, catalog.Stopping, now)
-		case away && now.Sub(q.Since) > ReleaseAfter:
-			q.Fragments = slices.Clone(q.Fragments)
-			for i := range q.Fragments {
-				if f := &q.Fragments[i]; !f.State.Final() && !active(f.Host) {
-					f.State = catalog.FragmentStopped
-				}
-			}
-			if all(q, catalog.FragmentState.Final) {
-				return setState(q, catalog.Stopped, now), nil
-			}
 		}
 	default:
 		q = setState(q, catalog.Stopping, now)
 	}
-	return sendAll(q, active, verb)
+	return sendAll(q, w.Active, verb)
 }
 
 // suspended ends the fragments of a query that its creator has no right to any more. Its failure says why.
-func suspended(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
+func suspended(q catalog.Query, w Workers, now time.Time) (catalog.Query, []Action) {
 	if q.State.Final() {
 		return q, nil
 	}
 	unsent(&q)
+	if q.State == catalog.Terminating {
+		release(&q, w, now)
+	}
 	if all(q, catalog.FragmentState.Final) {
 		return setState(q, catalog.Suspended, now), nil
 	}
-	return sendAll(setState(q, catalog.Terminating, now), active, Stop)
+	return sendAll(setState(q, catalog.Terminating, now), w.Active, Stop)
 }
 
 // unsent notes that fragments which were never sent are nowhere. Of one that was, in an earlier attempt, that is not

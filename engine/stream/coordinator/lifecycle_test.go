@@ -59,7 +59,7 @@ func (w *world) step(effects int) {
 	q := w.observe(w.q)
 	var do []coordinator.Action
 	for {
-		next, actions := coordinator.Decide(q, w.active, w.now)
+		next, actions := coordinator.Decide(q, coordinator.Workers{Active: w.active}, w.now)
 		same := reflect.DeepEqual(next, q)
 		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped {
 			do = actions
@@ -214,15 +214,19 @@ func TestTheWatchdog(t *testing.T) {
 	t.Parallel()
 	q := query(catalog.Deploying, catalog.FragmentFailed)
 	q.Fragments[0].Failure, q.Fragments[0].RetryAt = "connection refused", epoch.Add(time.Hour)
-	q, _ = coordinator.Decide(q, everybody, epoch.Add(coordinator.DeployTimeout))
+	q, _ = coordinator.Decide(q, coordinator.Workers{Active: everybody}, epoch.Add(coordinator.DeployTimeout))
 	if q.State != catalog.Deploying {
 		t.Fatalf("it is %s too early", q.State)
 	}
 	late := epoch.Add(coordinator.DeployTimeout + time.Millisecond)
-	if q, _ := coordinator.Decide(q, func(string) bool { return false }, late); q.State != catalog.Deploying {
+	if q, _ := coordinator.Decide(
+		q,
+		coordinator.Workers{Active: func(string) bool { return false }},
+		late,
+	); q.State != catalog.Deploying {
 		t.Errorf("without its worker it is %s", q.State)
 	}
-	q, _ = coordinator.Decide(q, everybody, late)
+	q, _ = coordinator.Decide(q, coordinator.Workers{Active: everybody}, late)
 	if q.State != catalog.Terminating || q.Failure != "it was not deployed within 2m0s: connection refused" {
 		t.Errorf("it is %s: %s", q.State, q.Failure)
 	}
@@ -245,7 +249,7 @@ func TestWhatHoldsAQueryUpIsTold(t *testing.T) {
 		{catalog.FragmentRunning, everybody, ""},
 	} {
 		q.Fragments[0].State = step.state
-		if q, _ = coordinator.Decide(q, step.active, epoch); q.Failure != step.want {
+		if q, _ = coordinator.Decide(q, coordinator.Workers{Active: step.active}, epoch); q.Failure != step.want {
 			t.Errorf("%s: %q", q.State, q.Failure)
 		}
 	}
@@ -257,7 +261,7 @@ func TestAttemptsAreFurtherAndFurtherApart(t *testing.T) {
 	q, now, starts := query(catalog.Deploying, catalog.FragmentRegistered), epoch, []time.Time{}
 	for now.Sub(epoch) < time.Minute {
 		var do []coordinator.Action
-		if q, do = coordinator.Decide(q, everybody, now); len(do) > 0 {
+		if q, do = coordinator.Decide(q, coordinator.Workers{Active: everybody}, now); len(do) > 0 {
 			starts = append(starts, now)
 		}
 		q.Fragments[0].State = catalog.FragmentFailed
@@ -279,20 +283,28 @@ func TestStuck(t *testing.T) {
 	q := query(catalog.Running, catalog.FragmentRunning, catalog.FragmentRunning)
 	q.Desired = catalog.Stopped
 	away := func(host string) bool { return host == "a" }
-	q, do := coordinator.Decide(q, away, epoch)
+	q, do := coordinator.Decide(q, coordinator.Workers{Active: away}, epoch)
 	if q.State != catalog.Stopping || !reflect.DeepEqual(do, []coordinator.Action{{Host: "a", Do: coordinator.Stop}}) {
 		t.Fatalf("%s %v", q.State, do)
 	}
 	q.Fragments[0].State = catalog.FragmentStopped
-	if q, _ = coordinator.Decide(q, away, epoch.Add(time.Second)); q.State != catalog.StoppingStuck {
+	if q, _ = coordinator.Decide(
+		q,
+		coordinator.Workers{Active: away},
+		epoch.Add(time.Second),
+	); q.State != catalog.StoppingStuck {
 		t.Fatalf("it is %s", q.State)
 	}
-	q, do = coordinator.Decide(q, everybody, epoch.Add(time.Hour))
+	q, do = coordinator.Decide(q, coordinator.Workers{Active: everybody}, epoch.Add(time.Hour))
 	if !reflect.DeepEqual(do, []coordinator.Action{{Host: "b", Do: coordinator.Stop}}) {
 		t.Fatalf("%v", do)
 	}
 	q.Fragments[1].State = catalog.FragmentStopped
-	if q, _ = coordinator.Decide(q, everybody, epoch.Add(time.Hour)); q.State != catalog.Stopped {
+	if q, _ = coordinator.Decide(
+		q,
+		coordinator.Workers{Active: everybody},
+		epoch.Add(time.Hour),
+	); q.State != catalog.Stopped {
 		t.Errorf("it is %s", q.State)
 	}
 }
@@ -306,18 +318,63 @@ func TestALostWorkerReleasesADroppedQuery(t *testing.T) {
 		q := query(catalog.StoppingStuck, others, catalog.FragmentStarted)
 		q.Desired, q.Since = catalog.Stopped, epoch
 		away := func(host string) bool { return host == "a" }
-		if early, _ := coordinator.Decide(
-			q,
-			away,
-			epoch.Add(coordinator.ReleaseAfter),
-		); early.State != catalog.StoppingStuck {
+		if early, _ := coordinator.Decide(q, coordinator.Workers{Active: away},
+			epoch.Add(coordinator.ReleaseAfter)); early.State != catalog.StoppingStuck {
 			t.Errorf("it is %s before the time", early.State)
 		}
-		if got, _ := coordinator.Decide(q, away, epoch.Add(coordinator.ReleaseAfter+time.Second)); got.State != want {
+		if got, _ := coordinator.Decide(
+			q,
+			coordinator.Workers{Active: away},
+			epoch.Add(coordinator.ReleaseAfter+time.Second),
+		); got.State != want {
 			t.Errorf("it is %s, with the other fragment %s, want %s", got.State, others, want)
 		}
 		if q.Fragments[1].State != catalog.FragmentStarted {
 			t.Error("the query before is another one now")
+		}
+	}
+}
+
+// TestARemovedWorkerHoldsNothing: what a query that ends has on a worker that is lost counts as gone after the time that
+// the options say, and sooner where an operator has removed it; a query that is wanted has no use for a removed one.
+func TestARemovedWorkerHoldsNothing(t *testing.T) {
+	lost := coordinator.Workers{Active: func(host string) bool { return host != "b" }, ReleaseAfter: time.Hour}
+	removed := lost
+	removed.Removed = func(host string) bool { return host == "b" }
+	back := removed
+	back.Active = everybody
+	soon, late := coordinator.MinReleaseAfter+time.Second, time.Hour+time.Second
+	for _, c := range []struct {
+		state, desired catalog.State
+		workers        coordinator.Workers
+		after          time.Duration
+		want           catalog.State
+	}{
+		{catalog.StoppingStuck, catalog.Stopped, lost, soon, catalog.StoppingStuck},
+		{catalog.StoppingStuck, catalog.Stopped, lost, late, catalog.Stopped},
+		{catalog.StoppingStuck, catalog.Stopped, removed, coordinator.MinReleaseAfter, catalog.StoppingStuck},
+		{catalog.StoppingStuck, catalog.Stopped, removed, soon, catalog.Stopped},
+		{catalog.Terminating, catalog.Running, lost, soon, catalog.Terminating},
+		{catalog.Terminating, catalog.Running, lost, late, catalog.Failed},
+		{catalog.Terminating, catalog.Running, removed, soon, catalog.Failed},
+		{catalog.Terminating, catalog.Suspended, lost, soon, catalog.Terminating},
+		{catalog.Terminating, catalog.Suspended, lost, late, catalog.Suspended},
+		{catalog.Terminating, catalog.Suspended, removed, soon, catalog.Suspended},
+		{catalog.Deploying, catalog.Running, lost, late, catalog.Deploying},
+		{catalog.Deploying, catalog.Running, removed, 0, catalog.Terminating},
+		{catalog.Running, catalog.Running, removed, 0, catalog.Terminating},
+		{catalog.Running, catalog.Running, back, late, catalog.Deploying},
+		{catalog.Terminated, catalog.Running, removed, late, catalog.Terminated},
+	} {
+		q := query(c.state, catalog.FragmentStopped, catalog.FragmentStarted)
+		q.Desired = c.desired
+		got, _ := coordinator.Decide(q, c.workers, epoch.Add(c.after))
+		if got.State != c.want {
+			t.Errorf("%s, desired %s, after %v: it is %s, not %s", c.state, c.desired, c.after, got.State, c.want)
+		}
+		if again, _ := coordinator.Decide(got, c.workers, epoch.Add(c.after)); !reflect.DeepEqual(again, got) &&
+			got.State.Final() {
+			t.Errorf("%+v is not at rest: %+v", got, again)
 		}
 	}
 }
@@ -330,7 +387,11 @@ func TestNobodyWaitsForAnotherClock(t *testing.T) {
 	for after, due := range map[time.Duration]bool{0: true, 4 * time.Second: false, 15 * time.Second: false,
 		16 * time.Second: true, time.Hour: true} {
 		q.Fragments[0].RetryAt = epoch.Add(after)
-		if _, do := coordinator.Decide(q, func(string) bool { return true }, epoch); (len(do) == 1) != due {
+		if _, do := coordinator.Decide(
+			q,
+			coordinator.Workers{Active: func(string) bool { return true }},
+			epoch,
+		); (len(do) == 1) != due {
 			t.Errorf("it is told %v, %v before its next attempt", do, after)
 		}
 	}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec"
@@ -34,8 +35,12 @@ func (d *deployment) live() Live {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := Live{Since: d.began, Fragments: map[string]LiveFragment{}}
-	for host, p := range d.parts {
+	for _, host := range slices.Sorted(maps.Keys(d.parts)) {
+		p := d.parts[host]
 		c, r := p.counts, p.rates
+		if l.Waiting == "" && c.Waiting != "" {
+			l.Waiting = "on " + host + ": " + c.Waiting
+		}
 		l.Fragments[host] = LiveFragment{
 			In:           c.In + c.Received,
 			Out:          c.Out,
@@ -93,7 +98,7 @@ func (c *Coordinator) keepCounts(id int64) {
 	went := d.started
 	d.mu.Unlock()
 	l := d.live()
-	l.State, l.LatestRow, l.InPerSecond, l.OutPerSecond = 0, time.Time{}, 0, 0
+	l.State, l.LatestRow, l.InPerSecond, l.OutPerSecond, l.Waiting = 0, time.Time{}, 0, 0, ""
 	for host, p := range l.Fragments {
 		l.Fragments[host] = LiveFragment{In: p.In, Out: p.Out}
 	}

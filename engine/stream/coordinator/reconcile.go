@@ -127,8 +127,11 @@ func (c *Coordinator) runPass(ctx context.Context) (unsettled bool, err error) {
 			}
 		}
 	}
-	active := c.reaches(contents)
-	if contents, err = c.spread(ctx, contents, active); err != nil {
+	workers := Workers{Active: c.reaches(contents), ReleaseAfter: c.o.ReleaseAfter}
+	if c.o.Cluster != nil {
+		workers.Removed = c.o.Cluster.Removed
+	}
+	if contents, err = c.spread(ctx, contents, workers.Active); err != nil {
 		return true, err
 	}
 	c.forget(contents)
@@ -138,7 +141,7 @@ func (c *Coordinator) runPass(ctx context.Context) (unsettled bool, err error) {
 	for range maxConcurrent {
 		working.Go(func() {
 			for q := range turns {
-				open, failed := c.reconcile(ctx, q, contents, term, active)
+				open, failed := c.reconcile(ctx, q, contents, term, workers)
 				mu.Lock()
 				unsettled = unsettled || open
 				err = errors.Join(err, failed)
@@ -168,7 +171,11 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		return slices.IndexFunc(list, func(w catalog.Worker) bool { return sql.SameName(w.Host, host) })
 	}
 	for _, w := range there {
-		if i := named(contents.Workers, w.Host); i < 0 || contents.Workers[i].State != w.State {
+		i := named(contents.Workers, w.Host)
+		if i < 0 && c.o.Cluster.Removed(w.Host) {
+			continue // it may have been dropped
+		}
+		if i < 0 || contents.Workers[i].State != w.State {
 			changed = append(changed, w)
 		}
 	}
@@ -313,8 +320,14 @@ func (c *Coordinator) adopt(q catalog.Query) *deployment {
 
 // reconcile brings one query nearer to what is desired of it.
 func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
-	active func(string) bool) (unsettled bool, err error) {
-	here := c.adopt(kept)
+	workers Workers) (unsettled bool, err error) {
+	here, active := c.adopt(kept), workers.Active
+	if here != nil && !here.created.Equal(kept.CreatedAt) {
+		if !c.endReplaced(here, kept, active) {
+			return true, nil // its end wakes the reconciler
+		}
+		here = c.adopt(kept)
+	}
 	if here != nil {
 		for _, f := range kept.Fragments {
 			if !sql.SameName(f.Host, Server) && !active(f.Host) {
@@ -331,7 +344,7 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 	since := c.stay(kept, now)
 	q.Since = since
 	for {
-		next, actions := Decide(q, active, now)
+		next, actions := Decide(q, workers, now)
 		same := reflect.DeepEqual(next, q)
 		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped || q.State == catalog.Suspended {
 			do = actions
@@ -367,6 +380,32 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 		delete(c.running, q.ID)
 	}
 	return !q.State.Final() && q.State != catalog.Running, nil
+}
+
+// endReplaced ends what runs of a query that another one has taken the place of, and reports whether it has ended. Rows
+// on their way reach the sink where the one before was dropped so.
+func (c *Coordinator) endReplaced(d *deployment, q catalog.Query, active func(string) bool) bool {
+	lost := false
+	for _, f := range d.hosts() {
+		if !sql.SameName(f, Server) && !active(f) {
+			d.markLost(f, "is UNREACHABLE")
+			lost = true
+		}
+	}
+	if q.Graceful && !lost {
+		d.drain()
+	} else {
+		d.fail()
+	}
+	if !isClosed(d.done) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[q.ID] == d {
+		delete(c.running, q.ID)
+	}
+	return true
 }
 
 // stay is how long a query is in its state, as its owner has seen it.

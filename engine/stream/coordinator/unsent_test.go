@@ -15,7 +15,7 @@ func TestWhatWasSentBeforeIsNotGone(t *testing.T) {
 	for attempts, want := range map[int64]catalog.State{0: catalog.Stopped, 2: catalog.Stopping} {
 		q := catalog.Query{State: catalog.Deploying, Desired: catalog.Stopped, Fragments: []catalog.Fragment{
 			{Host: "n0", State: catalog.FragmentRegistered, Attempts: attempts}}}
-		got, do := coordinator.Decide(q, func(string) bool { return true }, time.Now())
+		got, do := coordinator.Decide(q, coordinator.Workers{Active: func(string) bool { return true }}, time.Now())
 		if got.State != want || (len(do) == 1) != (want == catalog.Stopping) {
 			t.Errorf("after %d attempts it is %s, and is told %v", attempts, got.State, do)
 		}

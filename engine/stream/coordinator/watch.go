@@ -69,7 +69,7 @@ func (w *watchHub) enter() error {
 	defer w.mu.Unlock()
 	if w.watchers >= maxWatchers {
 		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("%d clients watch the catalog.", maxWatchers),
-			Hint: "end one of them, or ask GET /api/v1/streams"}
+			Hint: "end one of them, or ask GET /api/v1/streams; the bound is fixed"}
 	}
 	w.watchers++
 	return nil
@@ -88,7 +88,7 @@ func (w *watchHub) show(user string, was, now int) error {
 	all := w.shown[user] + now - was
 	switch {
 	case now > was && all > maxUserBytes:
-		return sql.Errorf(sql.StateLimit, "", -1, "end one of them, or narrow them down with WHERE",
+		return sql.Errorf(sql.StateLimit, "", -1, "end one of them, or narrow them down with WHERE; the bound is fixed",
 			"your watches of the catalog would show more than %d MiB together", maxUserBytes>>20)
 	case all == 0:
 		delete(w.shown, user)
@@ -221,6 +221,7 @@ func (c *Coordinator) watch(
 	if then != nil {
 		resumed := streamwatch.Event{
 			Kind:     streamwatch.Resumed,
+			Type:     streamwatch.Resumed,
 			Columns:  v.Columns,
 			Position: after,
 			Rows:     v.SnapshotEvent(nil, "").Rows,

@@ -65,13 +65,15 @@ type Counts struct {
 	flow.Counts
 	// Malformed did not fit the schema of their source, Dropped found the query busy.
 	Malformed, Dropped int64
+	// Waiting is what a source waits for, empty where none does.
+	Waiting string `json:",omitempty"`
 }
 
 // maxBatchesAhead is how many batches a source may be ahead of the query.
 const maxBatchesAhead = 3
 
 // idleAfter is how long a source has no row until windows do not wait for it.
-const idleAfter = 5 * time.Second
+const idleAfter = flow.IdleAfter
 
 // arrival is a batch of a physical source, or its end.
 type arrival struct {
@@ -290,6 +292,9 @@ func (d *driver) counts() Counts {
 	c := Counts{Counts: d.q.Counts(), Dropped: d.dropped.Load()}
 	for _, r := range d.readers {
 		c.Malformed += r.source.Malformed()
+		if w, is := r.source.(connector.Waiting); is && c.Waiting == "" {
+			c.Waiting = w.Waiting()
+		}
 	}
 	return c
 }
@@ -353,9 +358,9 @@ func (d *driver) drive(ctx context.Context) error {
 	return nil
 }
 
-// quiet has windows not wait for sources that have had nothing for long.
+// quiet has windows not wait for sources that have had nothing for long, nor for rows that may never come.
 func (d *driver) quiet() error {
-	if len(d.arrivals) > 0 {
+	if len(d.arrivals)+len(d.frames) > 0 {
 		return nil // whose they are is not known: nobody is called quiet while rows wait
 	}
 	for _, r := range d.readers {
@@ -366,7 +371,7 @@ func (d *driver) quiet() error {
 			}
 		}
 	}
-	return nil
+	return d.wrapError(d.q.Tick())
 }
 
 // busy takes note that the query was, since then: its sources may have had to wait, which is not their silence.

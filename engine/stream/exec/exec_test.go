@@ -3,6 +3,7 @@ package exec_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -120,6 +121,75 @@ func TestQuietSourcesDoNotHoldWindowsUp(t *testing.T) {
 			if all[i].start != want[i].start || all[i].n != want[i].n || i == 0 && all[i].after != want[i].after {
 				t.Errorf("%v, not %v", all[i], want[i])
 			}
+		}
+	})
+}
+
+// TestTheLastWindowsComeOut: a source that has fallen silent holds no window back whose time is over by the machine's
+// clock; what comes afterwards is counted in the windows that follow, and none is late.
+func TestTheLastWindowsComeOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		query string
+		want  string
+	}{
+		"tumbling": {"SELECT start, COUNT(*) AS n FROM t WINDOW TUMBLING(ts, SIZE 5 SEC) INTO s",
+			"0 3 6s, 5000 1 11s, 20000 1 28s"},
+		"lateness": {"SELECT start, COUNT(*) AS n FROM t WINDOW TUMBLING(ts, SIZE 5 SEC, LATENESS 2 SEC) INTO s",
+			"0 3 11s, 5000 1 12s, 20000 1 28s"},
+		"long": {"SELECT start, COUNT(*) AS n FROM t WINDOW TUMBLING(ts, SIZE 1 MIN) INTO s", "0 5 1m0s"},
+		"sliding": {"SELECT start, COUNT(*) AS n FROM t WINDOW SLIDING(ts, SIZE 10 SEC, ADVANCE BY 5 SEC) INTO s",
+			"-5000 3 6s, 0 4 11s, 5000 1 15s, 15000 1 28s, 20000 1 30s"},
+		"windows of windows": {"SELECT start, SUM(n) AS n FROM (SELECT start AS at, COUNT(*) AS n FROM t " +
+			"WINDOW TUMBLING(ts, SIZE 5 SEC)) WINDOW TUMBLING(at, SIZE 10 SEC) INTO s", "0 4 11s, 20000 1 33s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				s := script(step{ts: 1000}, step{wait: time.Second, ts: 2000}, step{wait: time.Second, ts: 3000},
+					// It is quiet until 5 s, as its rows have it.
+					step{wait: 3900 * time.Millisecond, ts: 6900}, step{wait: 17 * time.Second, ts: 23900},
+					step{wait: time.Hour})
+				var got []string
+				counts, err := exec.Run(ctx, exec.Job{Plan: bound(t, c.query), Now: time.Now,
+					Sources: [][]connector.Source{{s}}, Out: func(b *column.Batch) error {
+						for i := range b.N {
+							got = append(got, fmt.Sprintf("%d %d %v", b.Cols[0].Ints[i], b.Cols[1].Ints[i],
+								time.Since(begin).Round(time.Second)))
+						}
+						return nil
+					}})
+				if !errors.Is(err, context.DeadlineExceeded) || counts.Late > 0 || counts.In != 5 {
+					t.Fatalf("%+v, %v", counts, err)
+				}
+				if strings.Join(got, ", ") != c.want {
+					t.Errorf("%s, not %s", strings.Join(got, ", "), c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestTheLastPairsComeOut: a join does so, too.
+func TestTheLastPairsComeOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		left := script(step{ts: 1000}, step{wait: time.Second, ts: 2000}, step{wait: time.Hour})
+		right := script(step{ts: 1500}, step{wait: 2 * time.Second, ts: 3500}, step{wait: time.Hour})
+		var got []string
+		_, err := exec.Run(ctx, exec.Job{Now: time.Now, Sources: [][]connector.Source{{left}, {right}},
+			Plan: bound(t, "SELECT t.ts AS x FROM t JOIN u ON t.ts + 500 = u.ts WINDOW TUMBLING(ts, SIZE 5 SEC) INTO s"),
+			Out: func(b *column.Batch) error {
+				for i := range b.N {
+					got = append(got, fmt.Sprintf("%d %v", b.Cols[0].Ints[i], time.Since(begin).Round(time.Second)))
+				}
+				return nil
+			}})
+		if want := "1000 8s"; !errors.Is(err, context.DeadlineExceeded) || strings.Join(got, ", ") != want {
+			t.Errorf("%q, not %s: %v", got, want, err)
 		}
 	})
 }

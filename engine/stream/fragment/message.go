@@ -58,6 +58,7 @@ func ParseCounts(w Message) (c exec.Counts, err error) {
 	if err := json.Unmarshal(w.Body, &c); err != nil {
 		return c, fmt.Errorf("reading what a fragment reports: %w", err)
 	}
+	c.Waiting = textsafe.Shorten(textsafe.Multiline(c.Waiting), maxFailureLength)
 	return c, nil
 }
 
@@ -70,7 +71,7 @@ func ParseEnd(w Message) (e EndReport, err error) {
 	if err := json.Unmarshal(w.Body, &e); err != nil {
 		return e, fmt.Errorf("reading what a fragment came to: %w", err)
 	}
-	e.Failure = textsafe.Shorten(textsafe.Multiline(e.Failure), maxFailureLength)
+	e.Failure, e.Counts.Waiting = textsafe.Shorten(textsafe.Multiline(e.Failure), maxFailureLength), ""
 	return e, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -94,7 +95,7 @@ func (s *session) run(ctx context.Context, p *plan.Plan, name string) error {
 	for _, scan := range p.Scans {
 		var open []connector.Source
 		for _, physical := range s.catalog.Physical(scan.Source) {
-			source, err := connector.Open(ctx, physical.Type, physical.Config, scan.Columns, s.folder, nil)
+			source, err := connector.Open(ctx, physical.Type, ending(physical.Config), scan.Columns, s.folder, nil)
 			if err != nil {
 				for _, o := range append(open, flat(job.Sources)...) {
 					_ = o.Close()
@@ -111,6 +112,13 @@ func (s *session) run(ctx context.Context, p *plan.Plan, name string) error {
 		err = closing
 	}
 	return err
+}
+
+// ending are settings of a source that ends: nobody would drop a query that goes on for ever.
+func ending(c connector.Config) connector.Config {
+	c = maps.Clone(c)
+	c["SOURCE.RECONNECT"], c["SOURCE.FOLLOW"] = false, false
+	return c
 }
 
 func flat(lists [][]connector.Source) (all []connector.Source) {

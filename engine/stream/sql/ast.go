@@ -23,28 +23,42 @@ const (
 	Query          Entity = "QUERY"
 )
 
-// CreateWorker is CREATE WORKER host SET(port AS GRPC_PORT, port AS DATA_PORT, n AS NUM_SLOTS, (host, …) AS PEERS).
+// Existing says what a CREATE does where the entity is there already.
+type Existing string
+
+// Without a word it is refused.
+const (
+	RefuseExisting  Existing = ""
+	KeepExisting    Existing = "IF NOT EXISTS"
+	ReplaceExisting Existing = "OR REPLACE"
+)
+
+// CreateWorker is CREATE [OR REPLACE] WORKER [IF NOT EXISTS] host SET(port AS GRPC_PORT, port AS DATA_PORT, n AS NUM_SLOTS, (host, …) AS PEERS).
 type CreateWorker struct {
+	Existing Existing
 	Host     Name
 	Settings []Setting
 }
 
-// CreateLogicalSource is CREATE LOGICAL SOURCE name(column TYPE, …).
+// CreateLogicalSource is CREATE [OR REPLACE] LOGICAL SOURCE [IF NOT EXISTS] name(column TYPE, …).
 type CreateLogicalSource struct {
-	Name    Name
-	Columns []ColumnDefinition
+	Existing Existing
+	Name     Name
+	Columns  []ColumnDefinition
 }
 
-// CreatePhysicalSource is CREATE PHYSICAL SOURCE FOR logical TYPE type [ON worker] SET(…).
+// CreatePhysicalSource is CREATE [OR REPLACE] PHYSICAL SOURCE [IF NOT EXISTS] FOR logical TYPE type [ON worker] SET(…).
 type CreatePhysicalSource struct {
+	Existing  Existing
 	Logical   Name
 	Type      Name
 	Placement Name // empty: where it is read is left open
 	Settings  []Setting
 }
 
-// CreateSink is CREATE SINK name[(column TYPE, …)] TYPE type [ON worker] [SET(…)].
+// CreateSink is CREATE [OR REPLACE] SINK [IF NOT EXISTS] name[(column TYPE, …)] TYPE type [ON worker] [SET(…)].
 type CreateSink struct {
+	Existing  Existing
 	Name      Name
 	Columns   []ColumnDefinition // none: those of the query
 	Type      Name
@@ -52,16 +66,17 @@ type CreateSink struct {
 	Settings  []Setting
 }
 
-// CreateQuery is SELECT … INTO sink, or CREATE QUERY [name] AS SELECT … INTO sink.
+// CreateQuery is SELECT … INTO sink, or CREATE [OR REPLACE] QUERY [IF NOT EXISTS] [name] AS SELECT … INTO sink.
 type CreateQuery struct {
-	Name   Name // empty: it gets an id
-	Select *Select
+	Existing Existing
+	Name     Name // empty: it gets an id
+	Select   *Select
 	// Source is the text of the SELECT, as it is kept in the catalog. At is where it begins.
 	Source string
 	At     int
 }
 
-// Drop is DROP entity name [MODE GRACEFUL|FORCEFUL].
+// Drop is DROP entity [IF EXISTS] name [MODE GRACEFUL|FORCEFUL].
 type Drop struct {
 	Entity Entity
 	Name   Name // the id of a physical source

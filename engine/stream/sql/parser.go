@@ -303,26 +303,71 @@ func (p *parser) entity() (Entity, error) {
 	return "", p.unexpected("LOGICAL SOURCE", "PHYSICAL SOURCE", "SINK", "QUERY", "WORKER")
 }
 
+// orReplace goes over OR REPLACE, if it is there.
+func (p *parser) orReplace() (Existing, error) {
+	if is, err := p.accept("OR"); err != nil || !is {
+		return RefuseExisting, err
+	}
+	return ReplaceExisting, p.expect("REPLACE")
+}
+
+// condition goes over IF with the words behind it, if they are there; IF alone may be a name.
+func (p *parser) condition(words ...string) (there bool, err error) {
+	begin := p.token
+	if !p.keyword("IF") {
+		return false, nil
+	}
+	for _, w := range append([]string{"IF"}, words...) {
+		if !p.keyword(w) {
+			p.rewind(begin)
+			return false, nil
+		}
+		if err := p.advance(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// existing goes over IF NOT EXISTS, if it is there, where OR REPLACE was not.
+func (p *parser) existing(before Existing) (Existing, error) {
+	at := p.token.at
+	switch is, err := p.condition("NOT", "EXISTS"); {
+	case err != nil || !is:
+		return before, err
+	case before != RefuseExisting:
+		return before, p.errorf(at, "leave one of them out", "OR REPLACE and IF NOT EXISTS contradict each other")
+	}
+	return KeepExisting, nil
+}
+
 func (p *parser) create() (Statement, error) {
+	existing, err := p.orReplace()
+	if err != nil {
+		return nil, err
+	}
 	e, err := p.entity()
 	if err != nil {
 		return nil, err
 	}
+	if existing, err = p.existing(existing); err != nil {
+		return nil, err
+	}
 	switch e {
 	case Worker:
-		c := &CreateWorker{}
+		c := &CreateWorker{Existing: existing}
 		if c.Host, err = p.nameOrText("a host"); err == nil {
 			c.Settings, err = p.settings()
 		}
 		return c, err
 	case LogicalSource:
-		c := &CreateLogicalSource{}
+		c := &CreateLogicalSource{Existing: existing}
 		if c.Name, err = p.name("a name"); err == nil {
 			c.Columns, err = p.schema()
 		}
 		return c, err
 	case PhysicalSource:
-		c := &CreatePhysicalSource{}
+		c := &CreatePhysicalSource{Existing: existing}
 		if err = p.expect("FOR"); err != nil {
 			return nil, err
 		}
@@ -332,7 +377,7 @@ func (p *parser) create() (Statement, error) {
 		c.Type, c.Placement, c.Settings, err = p.typed()
 		return c, err
 	case Sink:
-		c := &CreateSink{}
+		c := &CreateSink{Existing: existing}
 		if c.Name, err = p.name("a name"); err != nil {
 			return nil, err
 		}
@@ -357,7 +402,14 @@ func (p *parser) create() (Statement, error) {
 	if err := p.expect("SELECT"); err != nil {
 		return nil, err
 	}
-	return p.continuous(name, at)
+	q, err := p.continuousOr(name, at, true)
+	if err != nil {
+		return nil, err
+	}
+	if q.Existing = existing; existing != RefuseExisting && name.Text == "" {
+		return nil, p.errorf(at, "give it a name", "only a query with a name is there already, or is replaced")
+	}
+	return q, nil
 }
 
 // typed reads TYPE type, ON worker and SET(…), in any order behind TYPE.
@@ -399,6 +451,9 @@ func (p *parser) placement() (Name, error) {
 func (p *parser) drop(at int) (Statement, error) {
 	e, err := p.entity()
 	if err != nil {
+		return nil, err
+	}
+	if _, err := p.condition("EXISTS"); err != nil {
 		return nil, err
 	}
 	d := &Drop{Entity: e, At: at}

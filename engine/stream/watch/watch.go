@@ -35,10 +35,17 @@ const (
 	Drop     Kind = "DROP"
 )
 
+// OneRow is the Type of events with one row.
+const OneRow Kind = "EVENT"
+
 // Event is a change of the answer. The rows of SNAPSHOT are all; of the others it is one: the new one, or that which is
-// gone.
+// gone. Whoever writes it as JSON adds `data`: the rows of SNAPSHOT and RESUMED, the row of CREATE and UPDATE.
 type Event struct {
 	Kind Kind `json:"event"`
+	// Type and Op are the Kind in two parts: SNAPSHOT and RESUMED, or EVENT with what has happened to Key, an entity.
+	Type Kind   `json:"type"`
+	Op   Kind   `json:"op,omitempty"`
+	Key  string `json:"key,omitempty"`
 	// Position is where the watch can be resumed behind this event; empty within changes of one moment.
 	Position string `json:"position,omitempty"`
 	// Columns are those of the rows, in the order in which they were selected; of SNAPSHOT and RESUMED alone.
@@ -152,7 +159,8 @@ const (
 
 // tooMuch is the error of a view that takes too much.
 func (v *View) tooMuch(format string, args ...any) error {
-	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE", format, args...)
+	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE; the bound is fixed",
+		format, args...)
 }
 
 // Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does. The account
@@ -184,7 +192,9 @@ func (v *View) Exceeded(e *memory.ExceededError) error {
 			"the server is for all queries and watches together", "the continuous queries of this process need the memory "+
 			"of the WATCH: they and all watches hold at most %d MiB", e.Limit>>20)
 	}
-	return v.tooMuch("the WATCH would hold more than %d MiB", e.Limit>>20)
+	return sql.Errorf(sql.StateLimit, "", -1, "select fewer columns, or narrow it down with WHERE; "+
+		"--streams-query-memory of the server is what a query or a watch holds", "the WATCH would hold more than %d MiB",
+		e.Limit>>20)
 }
 
 // maxPushBytes is about how much of a table is evaluated at a time.
@@ -328,7 +338,7 @@ func value(v *column.Vec, i int) any {
 
 // SnapshotEvent is the event of an answer that nobody knows yet.
 func (v *View) SnapshotEvent(a ViewRows, position string) Event {
-	e := Event{Kind: Snapshot, Position: position, Columns: v.Columns, Rows: []json.RawMessage{}}
+	e := Event{Kind: Snapshot, Type: Snapshot, Position: position, Columns: v.Columns, Rows: []json.RawMessage{}}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		e.Rows = append(e.Rows, a[key])
 	}
@@ -342,7 +352,7 @@ func Changes(was, is ViewRows, position string) (events []Event) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		before, was := was[key]
 		after, is := is[key]
-		e := Event{Kind: Update, Rows: []json.RawMessage{after}}
+		e := Event{Kind: Update, Type: OneRow, Key: catalog.ShownKey(key), Rows: []json.RawMessage{after}}
 		switch {
 		case was && is && bytes.Equal(before, after):
 			continue
@@ -351,6 +361,7 @@ func Changes(was, is ViewRows, position string) (events []Event) {
 		case !is:
 			e.Kind, e.Rows = Drop, []json.RawMessage{before}
 		}
+		e.Op = e.Kind
 		events = append(events, e)
 	}
 	if n := len(events); n > 0 {

@@ -148,8 +148,11 @@ CREATE TABLE IF NOT EXISTS run_commands (
     server       text NOT NULL DEFAULT '',
     asked_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     answered_by  text CHECK (answered_by <> ''),
-    answered_at  timestamptz
+    answered_at  timestamptz,
+    heard_by     text CHECK (heard_by <> '')
 );
+
+ALTER TABLE run_commands ADD COLUMN IF NOT EXISTS heard_by text CHECK (heard_by <> '');
 
 -- A run has at most one open command of each kind.
 CREATE UNIQUE INDEX IF NOT EXISTS run_commands_open ON run_commands (run_id, kind) WHERE answered_by IS NULL;

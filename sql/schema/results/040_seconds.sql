@@ -72,6 +72,14 @@ CREATE TABLE IF NOT EXISTS rollup.worker_seconds (
     PRIMARY KEY (run_id, second, warmup, worker_id)
 );
 
+-- rated is how many of the operations count in the rates of the run's measurement: those that ended in it. Operations
+-- that ended in the drain after it do not; those of the warm-up that ended in it do. It is NULL while the run goes on, and
+-- of runs that an earlier version took in.
+ALTER TABLE rollup.run_seconds ADD COLUMN IF NOT EXISTS rated bigint;
+ALTER TABLE rollup.kind_seconds ADD COLUMN IF NOT EXISTS rated bigint;
+ALTER TABLE rollup.statement_seconds ADD COLUMN IF NOT EXISTS rated bigint;
+ALTER TABLE rollup.worker_seconds ADD COLUMN IF NOT EXISTS rated bigint;
+
 -- load_seconds has what the workers of runs reported at the end of each second, and what their schedules made in it.
 -- waiting is NULL when it is not known, target_operations_per_second when there is no target.
 CREATE TABLE IF NOT EXISTS rollup.load_seconds (

@@ -56,7 +56,9 @@ func variant(r Run) Run {
 	}
 	if r.Summary != nil {
 		s := *r.Summary
-		s.QPS *= 1.1
+		if s.QPS != nil {
+			s.QPS = new(*s.QPS * 1.1)
+		}
 		if s.Cost != nil {
 			c := *s.Cost
 			c.Price *= 2

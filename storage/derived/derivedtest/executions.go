@@ -20,6 +20,7 @@ type group struct {
 	keys           []any
 	ms             []float64
 	errors, rows   int64
+	rated          int64
 	second, latest int64
 	run            Run
 }
@@ -42,6 +43,9 @@ func grouped(runs []Run, of func(Run, Execution) []any) map[string]*group {
 			g.second, g.latest = min(g.second, second), max(g.latest, second)
 			g.ms = append(g.ms, float64(elapsed(e))/1e6)
 			g.rows += int64(e.Rows)
+			if rated(r, e) {
+				g.rated++
+			}
 			if !e.Success {
 				g.errors++
 			}
@@ -56,11 +60,26 @@ func grouped(runs []Run, of func(Run, Execution) []any) map[string]*group {
 // figures are those that every group has.
 func (g *group) figures() map[string]value {
 	row := map[string]value{"operations": exact(len(g.ms)), "errors": exact(g.errors), "row_count": exact(g.rows),
+		"rated":  exact(nil),
 		"max_ms": rounded(g.ms[len(g.ms)-1])}
 	for name, q := range map[string]float64{"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99} {
 		row[name] = value{percentile(g.ms, q), percentileTolerance}
 	}
+	if measured(g.run) {
+		row["rated"] = exact(g.rated)
+	}
 	return row
+}
+
+func measured(r Run) bool { return r.Summary != nil && !r.Summary.MeasuredTo.IsZero() }
+
+// rated reports whether an execution counts in the rates of its run: it ended in the measurement.
+func rated(r Run, e Execution) bool {
+	if !measured(r) {
+		return false
+	}
+	ended := e.DueAt + elapsed(e)
+	return ended <= r.Summary.MeasuredTo.UnixNano() && (!e.Warmup || ended > r.Summary.MeasuredFrom.UnixNano())
 }
 
 // percentile is PERCENTILE_CONT of sorted values.
@@ -131,12 +150,21 @@ func text(s *string) value {
 // statements are those of the measurement, inside transactions too.
 func statements(runs []Run) *table {
 	t := newTable("statement_stats", "run_id", "statement_id", "kind", "in_transaction")
+	carried := grouped(runs, func(r Run, e Execution) []any {
+		if !e.Warmup {
+			return nil
+		}
+		return []any{r.RunID, e.Statement, e.Kind, e.Position != 0}
+	})
 	for k, g := range grouped(runs, func(r Run, e Execution) []any {
 		if e.Warmup {
 			return nil
 		}
 		return []any{r.RunID, e.Statement, e.Kind, e.Position != 0}
 	}) {
+		if c := carried[k]; c != nil {
+			g.rated += c.rated
+		}
 		t.rows[k] = g.figures()
 		var sum float64
 		for _, ms := range g.ms {

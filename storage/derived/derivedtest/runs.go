@@ -46,7 +46,7 @@ func summarized(r Run) map[string]value {
 		return nil
 	}
 	row := map[string]value{"verdict": exact(s.Verdict), "passed": exact(s.Passed), "simulated": exact(s.Simulated),
-		"duration_seconds": exact(s.DurationSeconds), "error_rate": exact(s.Errors.Rate), "qps": exact(s.QPS),
+		"duration_seconds": exact(s.DurationSeconds), "error_rate": known(s.Errors.Rate), "qps": known(s.QPS),
 		"reads": exact(s.Reads), "writes": exact(s.Writes)}
 	var ms []float64
 	var failed int
@@ -138,7 +138,9 @@ func drift(runs []Run) *table {
 				continue
 			}
 			n++
-			qps = append(qps, b.Summary.QPS)
+			if b.Summary.QPS != nil {
+				qps = append(qps, *b.Summary.QPS)
+			}
 			if l := b.Summary.LatencyMs; l != nil {
 				p95 = append(p95, l.P95)
 			}
@@ -147,9 +149,14 @@ func drift(runs []Run) *table {
 			continue
 		}
 		row := map[string]value{"template": exact(r.Scenario.TemplateName), "adapter": exact(r.Adapter),
-			"simulated": exact(r.Summary.Simulated), "started_at": stamp(r.StartTime), "qps": exact(r.Summary.QPS),
+			"simulated": exact(r.Summary.Simulated), "started_at": stamp(r.StartTime), "qps": known(r.Summary.QPS),
 			"p95_ms": exact(nil), "baseline_runs": exact(n), "baseline_p95_ms": exact(nil), "p95_change_pct": exact(nil)}
-		row["baseline_qps"], row["qps_change_pct"] = medianDeviation(r.Summary.QPS, qps)
+		row["baseline_qps"], row["qps_change_pct"] = medianDeviation(0, qps)
+		if own := r.Summary.QPS; own != nil {
+			row["baseline_qps"], row["qps_change_pct"] = medianDeviation(*own, qps)
+		} else {
+			row["qps_change_pct"] = exact(nil)
+		}
 		if l := r.Summary.LatencyMs; l != nil {
 			row["p95_ms"] = exact(l.P95)
 			row["baseline_p95_ms"], row["p95_change_pct"] = medianDeviation(l.P95, p95)
@@ -159,6 +166,14 @@ func drift(runs []Run) *table {
 		t.rows[key(r.RunID)] = row
 	}
 	return t
+}
+
+// known is a figure that may not be known.
+func known(v *float64) value {
+	if v == nil {
+		return exact(nil)
+	}
+	return exact(*v)
 }
 
 // medianDeviation is the median of values, and by how many percent another one differs from it.

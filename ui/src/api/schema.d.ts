@@ -4218,11 +4218,34 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List the logins that read results
+         * @description Only an admin may: a session, or a token of the scope admin.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["QueryLoginList"];
+                    };
+                };
+            };
+        };
         put?: never;
         /**
          * Make a login that reads results
-         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else. A name that is there is 409, or gets another password with new_password.
+         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else, as long as the admin who made it is one. A name that is there is 409, or gets another password with new_password: it is let in again, and is the caller's then.
          */
         post: {
             parameters: {
@@ -5803,10 +5826,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server can work: control store and nodes */
+        /** Whether a run can be created now: control store, results and nodes */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description Checks to leave out, with a comma between them: nodes, results. */
+                    exclude?: string;
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
@@ -6674,7 +6700,7 @@ export interface components {
             /** Format: int64 */
             count: number;
             /** Format: double */
-            rate: number;
+            rate: number | null;
             top: components["schemas"]["ErrorGroup"][] | null;
         };
         ErrorGroup: {
@@ -6823,10 +6849,13 @@ export interface components {
             errors: number;
             /** Format: date-time */
             from: string | null;
+            /** @enum {string} */
+            kind?: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             /** Format: int64 */
             operations: number;
             /** Format: double */
             seconds: number;
+            statement_id?: string;
             to_the_end?: boolean;
         };
         Failure: {
@@ -6929,9 +6958,10 @@ export interface components {
             /** Format: int64 */
             operations: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             reads: number;
+            record_partial?: boolean;
             /** Format: int64 */
             retries: number;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
@@ -7000,7 +7030,7 @@ export interface components {
             baseline_p95_ms: number | null;
             confirmed: boolean;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             found: boolean;
@@ -7015,7 +7045,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             reason: string;
             /** Format: int64 */
             repetition: number;
@@ -7027,7 +7057,7 @@ export interface components {
             baseline_p95_ms: number | null;
             confirmed: boolean;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             found: boolean;
@@ -7049,7 +7079,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             reason: string;
             repetitions?: components["schemas"]["FindMaxRepetition"][] | null;
             spread?: components["schemas"]["FindMaxSpread"];
@@ -7078,7 +7108,7 @@ export interface components {
             /** Format: int64 */
             current_step: number;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** Format: double */
             first_unstable: number | null;
             /** Format: double */
@@ -7088,7 +7118,7 @@ export interface components {
             /** Format: double */
             p95_vs_baseline_pct: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: double */
             qps_vs_prior_pct: number | null;
             queue_detected: boolean;
@@ -7121,7 +7151,7 @@ export interface components {
             /** Format: int64 */
             error_count: number;
             /** Format: double */
-            error_rate: number;
+            error_rate: number | null;
             /** @enum {string} */
             outcome: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
             /** Format: double */
@@ -7504,7 +7534,7 @@ export interface components {
             /** Format: int64 */
             no_rows: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             rows: number;
         };
@@ -7515,6 +7545,13 @@ export interface components {
             per_sec: number;
             /** Format: int64 */
             total: number;
+        };
+        KnownQueryLogin: {
+            name: string;
+            /** @description The admin who made it, or gave it its password last. Empty of one made before logins had owners, and of a user that was deleted. */
+            owner: string;
+            /** @description Whether it is not let in: its owner is locked out, deleted or no admin any more. new_password lets it in again. */
+            suspended: boolean;
         };
         Latency: {
             /** Format: double */
@@ -7623,7 +7660,7 @@ export interface components {
             /** Format: double */
             p99_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: date-time */
             to: string | null;
         };
@@ -8387,7 +8424,7 @@ export interface components {
             /** Format: double */
             per_sec: number;
             /** Format: double */
-            rate: number;
+            rate: number | null;
             recent: components["schemas"]["SeenError"][] | null;
             /** Format: int64 */
             retries: number;
@@ -8442,7 +8479,7 @@ export interface components {
             /** Format: double */
             p99_latency_ms: number | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             target_connections: number;
             /** Format: int64 */
@@ -8822,6 +8859,9 @@ export interface components {
             /** @description Gives a login that is there another password; without it that is 409. */
             new_password?: boolean;
         };
+        QueryLoginList: {
+            logins: components["schemas"]["KnownQueryLogin"][];
+        };
         QueryQuestion: {
             /**
              * Format: int64
@@ -8849,9 +8889,14 @@ export interface components {
             control_store: "ok";
             /**
              * Format: int64
-             * @description Nodes that take new run workers now. The server is ready without one: there it can be told of others.
+             * @description Nodes that take new run workers now; 0 where that check is left out, or runs wait for nodes.
              */
             nodes: number;
+            /**
+             * @description Whether results can be stored.
+             * @enum {string}
+             */
+            results: "ok" | "excluded";
         };
         RecordRead: {
             /** @description False while the run goes on, until its record has been fetched, and where a part of it is lost. */
@@ -9705,7 +9750,7 @@ export interface components {
             /** Format: int64 */
             no_rows: number;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             retries: number;
             /** Format: int64 */
@@ -9984,9 +10029,10 @@ export interface components {
             passed: boolean;
             plugins: components["schemas"]["PluginRef"][] | null;
             /** Format: double */
-            qps: number;
+            qps: number | null;
             /** Format: int64 */
             reads: number;
+            record_partial?: boolean;
             /** Format: int64 */
             retries: number;
             run_id: string;
@@ -10708,6 +10754,7 @@ export type KindCurves = components['schemas']['KindCurves'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];
 export type KindFigures = components['schemas']['KindFigures'];
 export type KindRate = components['schemas']['KindRate'];
+export type KnownQueryLogin = components['schemas']['KnownQueryLogin'];
 export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
 export type LeftPlace = components['schemas']['LeftPlace'];
@@ -10797,6 +10844,7 @@ export type QueryColumn = components['schemas']['QueryColumn'];
 export type QueryExport = components['schemas']['QueryExport'];
 export type QueryLogin = components['schemas']['QueryLogin'];
 export type QueryLoginInput = components['schemas']['QueryLoginInput'];
+export type QueryLoginList = components['schemas']['QueryLoginList'];
 export type QueryQuestion = components['schemas']['QueryQuestion'];
 export type QueryRelation = components['schemas']['QueryRelation'];
 export type Ready = components['schemas']['Ready'];

@@ -41,9 +41,9 @@ export const kinds = [
   'TRANSACTION',
 ] as const satisfies Kind[];
 
-/** hasRates is false only when the run's record is lost. */
-export function hasRates(f: Pick<schema.Figures, 'covered_seconds'>): boolean {
-  return f.covered_seconds !== 0;
+/** hasRates is false when nothing was measured, and when the run's record is lost. */
+export function hasRates(f: Pick<schema.Figures, 'qps'>): boolean {
+  return f.qps !== null && f.qps !== undefined;
 }
 
 export function isTerminal(s: Status): boolean {

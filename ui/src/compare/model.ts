@@ -1,6 +1,5 @@
 import {
   type Comparison,
-  hasRates,
   type HistogramBucket,
   isTerminal,
   type Metric,
@@ -49,7 +48,7 @@ const columns: Column[] = [
   {
     name: 'qps',
     title: 'Throughput',
-    of: (r) => (r.summary && hasRates(r.summary) ? r.summary.qps : null),
+    of: (r) => r.summary?.qps,
     format: rate,
   },
   { name: 'avg_ms', title: 'Mean', of: (r) => r.summary?.latency_ms?.avg, format: latency },
@@ -59,7 +58,7 @@ const columns: Column[] = [
   {
     name: 'error_rate',
     title: 'Errors',
-    of: (r) => (r.summary && r.summary.operations > 0 ? r.summary.errors.rate : null),
+    of: (r) => r.summary?.errors.rate,
     format: errorRate,
   },
 ];

@@ -1,4 +1,4 @@
-import { type Comparison, hasRates, type Metric, type RunDetail, type RunRow } from '../api/types';
+import type { Comparison, Metric, RunDetail, RunRow } from '../api/types';
 import { errorRate, latency, type Quantity, rate } from '../design/format';
 
 /** maxDots is how many of the newest runs are drawn; each is compared with the baseline. */
@@ -32,10 +32,10 @@ export const toChartedRun = ({
   start_time,
   status,
   total_ops,
-  qps: s && hasRates(s) ? s.qps : null,
+  qps: s?.qps ?? null,
   p95_ms: s?.latency_ms?.p95 ?? null,
   p99_ms: s?.latency_ms?.p99 ?? null,
-  error_rate: s && s.operations > 0 ? s.errors.rate : null,
+  error_rate: s?.errors.rate ?? null,
 });
 
 /** DriftState is the verdict against the baseline; unknown until compared, or when that failed. */

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, asProblem, fetchFile } from '../api/client';
-import { hasRates, type RunDetail, type RunRow } from '../api/types';
+import type { RunDetail, RunRow } from '../api/types';
 import { csv, save } from '../charts/export';
 import { type Action, ActionsMenu } from '../design/Controls';
 import { Dialog, useConfirm } from '../design/Dialog';
@@ -150,11 +150,11 @@ type ListedRun = Pick<RunRow, 'run_id' | 'test_name' | 'status' | 'start_time' |
 /** toListedRun converts a run of another page of the list to a row. */
 export const toListedRun = ({ summary: s, ...run }: RunDetail): ListedRun => ({
   ...run,
-  qps: s && hasRates(s) ? s.qps : null,
+  qps: s?.qps ?? null,
   p50_ms: s?.latency_ms?.p50 ?? null,
   p95_ms: s?.latency_ms?.p95 ?? null,
   p99_ms: s?.latency_ms?.p99 ?? null,
-  error_rate: s && s.operations > 0 ? s.errors.rate : null,
+  error_rate: s?.errors.rate ?? null,
   passed: s?.passed ?? null,
 });
 

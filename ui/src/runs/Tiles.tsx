@@ -29,7 +29,7 @@ function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode
 }
 
 /** errorNote is the share of errors, or the dropped operations of an open loop. */
-function errorNote(share: number, dropped: number, retries: number | undefined): string {
+function errorNote(share: number | null, dropped: number, retries: number | undefined): string {
   const note = dropped > 0 ? `and ${plain(count(dropped))} dropped` : `${plain(errorRate(share))} of operations`;
   return note + retriesText(retries);
 }
@@ -37,7 +37,8 @@ function errorNote(share: number, dropped: number, retries: number | undefined):
 /** throughputNote says what the throughput covers. */
 function throughputNote(s: Summary, changed: boolean): string {
   if (hasRates(s) && (s.by_load?.length ?? 0) > 0) return `over ${s.by_load!.length} loads: each is below`;
-  if (!hasRates(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
+  if (s.qps === null)
+    return s.record_partial ? `record incomplete · ${plain(count(s.operations))} operations` : 'no time was measured';
   if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
   return s.target_qps
     ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}${changed ? ' on average' : ''}`

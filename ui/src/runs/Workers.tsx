@@ -19,7 +19,7 @@ function axisTops(curves: Map<string, WorkerCurve>, last: number): { qps: number
   let qps = 1e-9;
   let p95 = 1e-9;
   for (const c of curves.values()) {
-    for (const v of c.qps.slice(-last)) if (v > qps) qps = v;
+    for (const v of c.qps.slice(-last)) if (v !== null && v > qps) qps = v;
     for (const v of c.p95.slice(-last)) if (v !== null && v > p95) p95 = v;
   }
   return { qps, p95 };

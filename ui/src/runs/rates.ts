@@ -10,12 +10,12 @@ export const noRate: Quantity = {
 
 /** rateOf returns noRate when the record is lost. */
 export function rateOf(
-  f: Pick<Figures, 'covered_seconds'> | null | undefined,
+  f: Pick<Figures, 'record_partial'> | null | undefined,
   perSecond: number | null | undefined,
 ): Quantity {
-  return f?.covered_seconds === 0 ? noRate : rate(perSecond);
+  return f?.record_partial && (perSecond === null || perSecond === undefined) ? noRate : rate(perSecond);
 }
 
 /** throughput is the run's own rate. */
-export const throughput = (s: Pick<Summary, 'covered_seconds' | 'qps'> | null | undefined): Quantity =>
+export const throughput = (s: Pick<Summary, 'record_partial' | 'qps'> | null | undefined): Quantity =>
   rateOf(s, s?.qps);

@@ -118,7 +118,7 @@ type Covered = Pick<RunDetail, 'start_time' | 'total_ops'> & {
  */
 export function coverageText(
   run: Covered,
-  s: Pick<Summary, 'covered_seconds' | 'measured_from' | 'operations' | 'accounting'>,
+  s: Pick<Summary, 'record_partial' | 'covered_seconds' | 'measured_from' | 'operations' | 'accounting'>,
   causes: ValidityCause[],
   lastSeen: number | null,
 ): string | null {
@@ -129,8 +129,8 @@ export function coverageText(
       ? `${exact(run.total_ops)} operations were seen live, and the record holds none of them: there are no exact ` +
           `figures.${chartNote}`
       : null;
-  if (s.covered_seconds === null || s.covered_seconds === undefined) return null;
-  if (s.covered_seconds === 0)
+  if (!s.record_partial) return null;
+  if (s.covered_seconds === null)
     return (
       `The figures hold ${exact(s.operations)} operations of run workers whose record is there. There is no second ` +
       `of which all of the record is there, so there are no rates.${chartNote}`

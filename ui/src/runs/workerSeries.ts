@@ -5,13 +5,13 @@ import type { Payload, RunDetail, WorkerPoint as Recorded } from '../api/types';
 /** WorkerPoint is what a curve needs of a worker's second; the socket has no more. */
 export type WorkerPoint = Pick<
   Recorded,
-  'timestamp' | 'elapsed_seconds' | 'worker_id' | 'phase' | 'qps' | 'p95_latency_ms'
->;
+  'timestamp' | 'elapsed_seconds' | 'worker_id' | 'phase' | 'p95_latency_ms'
+> & { qps: number | null };
 
 /** WorkerCurve is one worker's data, one element per second. */
 export interface WorkerCurve {
   at: number[];
-  qps: number[];
+  qps: (number | null)[];
   p95: (number | null)[];
 }
 

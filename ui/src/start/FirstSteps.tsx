@@ -227,9 +227,9 @@ function Result({ id }: { id: string }) {
     );
   const m = explainRun({
     operations: s?.operations ?? 0,
-    qps: s?.qps ?? 0,
+    qps: s?.qps ?? null,
     p95_ms: s?.latency_ms?.p95 ?? null,
-    error_rate: s ? s.errors.rate : 0,
+    error_rate: s?.errors.rate ?? null,
     connections,
     verdict: s?.validity ?? 'NONE',
     causes: s?.validity_detail?.causes ?? [],

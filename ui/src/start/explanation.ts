@@ -7,9 +7,9 @@ import { prepareSteps, stepOf } from '../runs/PrepareProgressPanel';
 /** FirstFigures is what the explanation needs of a finished run. */
 export interface FirstFigures {
   operations: number;
-  qps: number;
+  qps: number | null;
   p95_ms: number | null;
-  error_rate: number;
+  error_rate: number | null;
   connections: number;
   verdict: string;
   /** The validity causes that degrade the run. */
@@ -81,7 +81,7 @@ export function explainRun(f: FirstFigures): RunExplanation {
       `95 of 100 operations took ${plain(latency(f.p95_ms))} or less; the slowest are on the page of the run.`,
     );
   sentences.push(
-    f.error_rate > 0
+    (f.error_rate ?? 0) > 0
       ? `${plain(errorRate(f.error_rate))} of them failed. ` +
           'Look at their messages first: a fast error makes figures look good.'
       : 'None of them failed.',
@@ -96,5 +96,5 @@ export function explainRun(f: FirstFigures): RunExplanation {
     );
   sentences.push(...f.notes);
   if (!f.passed) sentences.push('A threshold was not met, or the run did not end as it should: its page says which.');
-  return { sentences, next: f.error_rate > 0 || f.failed ? '' : 'limit' };
+  return { sentences, next: (f.error_rate ?? 0) > 0 || f.failed ? '' : 'limit' };
 }

@@ -131,6 +131,11 @@ export function Queries(props: {
                         its sink takes no rows
                       </span>
                     )}
+                    {q.waiting && (
+                      <span className="second warn-text" title={q.waiting}>
+                        a source waits
+                      </span>
+                    )}
                   </td>
                   <td>
                     <code>{q.sink}</code>

@@ -42,6 +42,7 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
             {/\bON\s+OVERFLOW\s+DROP\b/i.test(q.statement) && '; rows for which there is no room are dropped'}.
           </Notice>
         )}
+        {q.waiting && <Notice tone="warn">A source of it waits: {q.waiting}.</Notice>}
         <Flow picture={queryDiagram(q, catalog, rateOf, `lag ${lagOf(q)}`)} label={`How rows flow through ${q.name}`} />
         {l ? (
           <p className="note">

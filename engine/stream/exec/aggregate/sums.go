@@ -105,11 +105,7 @@ func (s *sumInt) Append(to *column.Vec, group int) {
 }
 
 // compensatedSum is a sum of floats with what rounding lost (Neumaier).
-type compensatedSum struct {
-	sum, lost float64
-	n         int64
-	infinite  bool // a value was
-}
+type compensatedSum struct{ sum, lost float64 }
 
 func (e *compensatedSum) add(x float64) {
 	t := e.sum + x
@@ -119,7 +115,14 @@ func (e *compensatedSum) add(x float64) {
 		e.lost += (x - t) + e.sum
 	}
 	e.sum = t
-	e.infinite = e.infinite || x-x != 0
+}
+
+// merge adds what another has.
+func (e *compensatedSum) merge(o compensatedSum) {
+	e.add(o.sum)
+	if o.lost-o.lost == 0 {
+		e.add(o.lost)
+	}
 }
 
 func (e *compensatedSum) value() float64 {
@@ -129,49 +132,88 @@ func (e *compensatedSum) value() float64 {
 	return e.sum + e.lost
 }
 
+// floatSum is a sum of floats that has room for any number of them on the way: great ones are added up apart, as parts.
+type floatSum struct {
+	small compensatedSum
+	// great is of values that are not small, divided by 2 to the power of greatShift.
+	great    compensatedSum
+	n        int64
+	infinite bool // a value was, or was no number
+}
+
+// smallValue is what values are below whose sum always has room: there are less than 2^63 of them. The great ones have
+// room once they are divided.
+const (
+	smallValue = 0x1p960
+	greatShift = 64
+)
+
+func (e *floatSum) add(x float64) {
+	e.n++
+	switch {
+	case math.Abs(x) < smallValue:
+		e.small.add(x)
+	case x-x == 0:
+		e.great.add(math.Ldexp(x, -greatShift))
+	default:
+		e.infinite = true
+		e.small.add(x)
+	}
+}
+
+func (e *floatSum) merge(o *floatSum) {
+	e.small.merge(o.small)
+	e.great.merge(o.great)
+	e.n += o.n
+	e.infinite = e.infinite || o.infinite
+}
+
+// value is the sum divided by a number of values; it is infinite where that has no room.
+func (e *floatSum) value(divisor float64) float64 {
+	if e.infinite || e.great.value() == 0 {
+		return e.small.value() / divisor
+	}
+	all := e.great
+	all.merge(compensatedSum{math.Ldexp(e.small.sum, -greatShift), math.Ldexp(e.small.lost, -greatShift)})
+	return math.Ldexp(all.value()/divisor, greatShift)
+}
+
 // sumFloat is SUM and AVG of floats.
 type sumFloat struct {
-	sums    []compensatedSum
+	sums    []floatSum
 	average bool
 	faults  *expression.Faults
 }
 
 func (s *sumFloat) Grow(n int) { s.sums = grown(s.sums, n) }
 func (s *sumFloat) Reset()     { s.sums = s.sums[:0] }
-func (s *sumFloat) Size() int  { return 32 }
+func (s *sumFloat) Size() int  { return 48 }
 
 func (s *sumFloat) Add(r Rows) {
 	null, values := r.Arg.Null[r.From:], r.Arg.Floats[r.From:]
 	for i, g := range r.Groups {
 		if !null[i] {
-			e := &s.sums[g]
-			e.add(values[i])
-			e.n++
+			s.sums[g].add(values[i])
 		}
 	}
 }
 
 func (s *sumFloat) Merge(group int, o State, other int) {
-	to, from := &s.sums[group], &o.(*sumFloat).sums[other]
-	to.add(from.sum)
-	if from.lost-from.lost == 0 {
-		to.add(from.lost)
-	}
-	to.n += from.n
-	to.infinite = to.infinite || from.infinite
+	s.sums[group].merge(&o.(*sumFloat).sums[other])
 }
 
 func (s *sumFloat) Append(to *column.Vec, group int) {
-	e := &s.sums[group]
-	v := e.value()
+	e, divisor := &s.sums[group], 1.0
+	if s.average {
+		divisor = float64(e.n)
+	}
+	v := e.value(divisor)
 	switch {
 	case e.n == 0:
 		to.AppendNull()
 	case v-v != 0 && !e.infinite:
 		s.faults.Overflow++
 		to.AppendNull()
-	case s.average:
-		to.AppendFloat(v / float64(e.n))
 	default:
 		to.AppendFloat(v)
 	}

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
@@ -62,4 +63,83 @@ func TestDeviationsOfGreatValues(t *testing.T) {
 			t.Errorf("%s: %g, NULL %t, %d overflows", name, v, null, overflow)
 		}
 	}
+}
+
+// sums adds floats up, in as many parts as are given: each travels as it would from a node, where wire is set, and all
+// are merged.
+func sums(t *testing.T, name string, wire bool, parts ...[]float64) (v float64, null bool, overflow int64) {
+	t.Helper()
+	f, err := New(name, column.Float64Type, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := &expression.Faults{}
+	whole := f.state(faults)
+	whole.Grow(1)
+	for _, part := range parts {
+		s := f.state(faults)
+		s.Grow(1)
+		var in column.Vec
+		in.Reset(column.Float64Type)
+		for _, x := range part {
+			in.AppendFloat(x)
+		}
+		s.Add(Rows{Groups: make([]int32, len(part)), Arg: &in})
+		if !wire {
+			whole.Merge(0, s, 0)
+			continue
+		}
+		w := column.NewWire(s.(portable).appendWire(nil, 0))
+		if whole.(portable).mergeWire(0, w); w.Err() != nil || w.Len() > 0 {
+			t.Fatalf("%d bytes are left, %v", w.Len(), w.Err())
+		}
+	}
+	var to column.Vec
+	to.Reset(column.Float64Type)
+	whole.Append(&to, 0)
+	return to.Floats[0], to.Null[0], faults.Overflow
+}
+
+// TestSumsHaveRoomOnTheWay: only a result without room is NULL and counted, in whatever order and parts values come.
+func TestSumsHaveRoomOnTheWay(t *testing.T) {
+	const great = math.MaxFloat64
+	for name, c := range map[string]struct {
+		values   []float64
+		sum, avg float64
+		overflow int64 // of the sum: an average of values that have room has it too
+	}{
+		"there and back":     {[]float64{1e308, 1e308, -1e308}, 1e308, 1e308 / 3, 0},
+		"back and there":     {[]float64{-1e308, -1e308, 1e308, 1e308, 7}, 7, 1.4, 0},
+		"small ones between": {[]float64{great, 1, great, 1e-300, -great, -great, 2}, 3, 3.0 / 7, 0},
+		"nothing is left":    {[]float64{1e308, -1e308}, 0, 0, 0},
+		"no room":            {[]float64{1e308, 1e308}, math.NaN(), 1e308, 1},
+		"no room below":      {[]float64{-great, -great, -1}, math.NaN(), -great / 1.5, 1},
+		"the least":          {[]float64{5e-324, 5e-324}, 1e-323, 5e-324, 0},
+		"an infinity":        {[]float64{1e308, 1e308, math.Inf(1)}, math.Inf(1), math.Inf(1), 0},
+		"both infinities":    {[]float64{math.Inf(-1), 1, math.Inf(1)}, math.NaN(), math.NaN(), 0},
+		"no number":          {[]float64{1e308, math.NaN(), 1e308}, math.NaN(), math.NaN(), 0},
+		"many": {append(slices.Repeat([]float64{1e308}, 1000), slices.Repeat([]float64{-1e308}, 999)...), 1e308,
+			1e308 / 1999, 0},
+		"what rounding lost": {[]float64{1e16, 1, -1e16, 1e300, 1, -1e300}, 2, 1.0 / 3, 0},
+	} {
+		var apart [][]float64
+		for _, v := range c.values {
+			apart = append(apart, []float64{v})
+		}
+		for _, parts := range [][][]float64{{c.values}, apart, {{}, c.values[:1], c.values[1:], {}}} {
+			for _, wire := range []bool{false, true} {
+				v, null, overflow := sums(t, "SUM", wire, parts...)
+				if overflow != c.overflow || null != (c.overflow == 1) || !null && !near(v, c.sum) {
+					t.Errorf("SUM, %s: %g, NULL %t, %d overflows, in %d parts", name, v, null, overflow, len(parts))
+				}
+				if v, null, overflow = sums(t, "AVG", wire, parts...); null || overflow > 0 || !near(v, c.avg) {
+					t.Errorf("AVG, %s: %g, NULL %t, %d overflows, in %d parts", name, v, null, overflow, len(parts))
+				}
+			}
+		}
+	}
+}
+
+func near(a, b float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-15*math.Abs(b)
 }

@@ -102,14 +102,37 @@ func (s *sumInt) mergeWire(g int, w *column.Wire) {
 	s.sums[g].n += n
 }
 
+// The last byte of a sum of floats says what was added, and what follows.
+const (
+	wireInfinite = 1 << iota
+	wireGreat
+)
+
 func (s *sumFloat) appendWire(to []byte, g int) []byte {
-	x := s.sums[g]
-	return appendBool(binary.AppendVarint(appendFloat(appendFloat(to, x.sum), x.lost), x.n), x.infinite)
+	x, flags := &s.sums[g], byte(0)
+	if x.infinite {
+		flags |= wireInfinite
+	}
+	if x.great != (compensatedSum{}) {
+		flags |= wireGreat
+	}
+	to = append(binary.AppendVarint(appendFloat(appendFloat(to, x.small.sum), x.small.lost), x.n), flags)
+	if flags&wireGreat != 0 { // which earlier versions do not know
+		to = appendFloat(appendFloat(to, x.great.sum), x.great.lost)
+	}
+	return to
 }
 
 func (s *sumFloat) mergeWire(g int, w *column.Wire) {
-	x := compensatedSum{sum: w.Float(), lost: w.Float(), n: w.Varint(), infinite: w.Byte() == 1}
-	s.Merge(g, &sumFloat{sums: []compensatedSum{x}}, 0)
+	x := floatSum{small: compensatedSum{w.Float(), w.Float()}, n: w.Varint()}
+	flags := w.Byte()
+	x.infinite = flags&wireInfinite != 0
+	if flags&wireGreat != 0 {
+		x.great = compensatedSum{w.Float(), w.Float()}
+	}
+	if w.Err() == nil {
+		s.sums[g].merge(&x)
+	}
 }
 
 func (s *deviation) appendWire(to []byte, g int) []byte {

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/aggregate"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
@@ -250,6 +251,28 @@ func (a *aggregator) pause(from int) error {
 		return a.next.pause(a.name)
 	}
 	return a.close()
+}
+
+func (a *aggregator) open() bool  { return a.panes.open() }
+func (a *aggregator) isFed() bool { return a.clock.fed }
+
+// idle implements windowed.
+func (a *aggregator) idle(now time.Time) error {
+	quiet := a.clock.idleFor(now)
+	latest, ok := a.clock.latest()
+	if quiet == 0 || !ok {
+		return nil
+	}
+	given, err := a.panes.idle(latest, quiet, a.q.bounds(a.n.Time.Type).scale, a.emit, a.drop)
+	if err != nil || !given {
+		return err
+	}
+	if t, ok := a.panes.earliestPending(); ok {
+		if err := a.next.advance(a.name, t); err != nil {
+			return err
+		}
+	}
+	return a.next.pause(a.name)
 }
 
 func (a *aggregator) end(from int) error {

@@ -71,7 +71,21 @@ type Query struct {
 	pieces []*pieces
 	// partials are the aggregates that heads add up in part.
 	partials []*partial
+	// windows are the operators with windows, those that others read first.
+	windows []windowed
 }
+
+// windowed is an operator that gives windows out.
+type windowed interface {
+	// idle gives out windows whose time is over by the machine's clock while all origins are quiet.
+	idle(now time.Time) error
+	// open reports whether windows hold rows, isFed that rows come from windows of other operators.
+	open() bool
+	isFed() bool
+}
+
+// IdleAfter is how long a source has no row until windows do not wait for it.
+const IdleAfter = 5 * time.Second
 
 // operator takes what the one before it pushes.
 type operator interface {
@@ -121,13 +135,19 @@ func (q *Query) build(n plan.Node, next operator) []int {
 	case *plan.Lag:
 		return q.build(n.In, newLag(q, n, next))
 	case *plan.Aggregate:
-		a := newAggregator(q, n, next)
+		a, below := newAggregator(q, n, next), len(q.windows)
 		a.clock.follow(q.build(n.In, a))
+		a.clock.fed = len(q.windows) > below
+		q.windows = append(q.windows, a)
 		return []int{a.name}
 	case *plan.Join:
-		j := newJoiner(q, n, next)
+		j, below := newJoiner(q, n, next), len(q.windows)
 		j.sides[0].follow(q.build(n.Left, j.sides[0]))
+		j.sides[0].fed = len(q.windows) > below
+		below = len(q.windows)
 		j.sides[1].follow(q.build(n.Right, j.sides[1]))
+		j.sides[1].fed = len(q.windows) > below
+		q.windows = append(q.windows, j)
 		return []int{j.name}
 	}
 	s, _ := plan.ScanOf(n)
@@ -165,12 +185,29 @@ func (q *Query) Pause(scan, origin int) error {
 	return s.next.pause(s.first + origin)
 }
 
+// Tick has time go on by the machine's clock where all sources are quiet: a window that holds rows comes out once its
+// time is over, and does not wait for a row that may never come. Who runs the query calls it about once a second while
+// no rows wait.
+func (q *Query) Tick() error {
+	open := false
+	for _, w := range q.windows {
+		if open && w.isFed() {
+			continue // what it reads may have rows for its windows
+		}
+		if err := w.idle(q.o.Now()); err != nil {
+			return err
+		}
+		open = open || w.open()
+	}
+	return nil
+}
+
 // Release lets all go that the query holds. Nothing but Counts may be called afterwards.
 func (q *Query) Release() {
 	for _, p := range q.pieces {
 		p.memory.Release()
 	}
-	q.scans, q.inlets, q.tops, q.partials, q.pieces = nil, nil, nil, nil, nil
+	q.scans, q.inlets, q.tops, q.partials, q.pieces, q.windows = nil, nil, nil, nil, nil, nil
 }
 
 // Counts returns what became of rows so far.

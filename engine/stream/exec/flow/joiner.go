@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/exec/aggregate"
 	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
@@ -225,14 +226,47 @@ func (j *joiner) close() error {
 	if len(j.sides[0].paused)+len(j.sides[1].paused) > 0 && watermark == math.MaxInt64 {
 		return nil // all that have not ended are quiet
 	}
-	err := j.panes.close(watermark, j.emit, func(p *pair) { _ = j.q.addState(-p[0].size-p[1].size-j.pairBytes, "") })
-	if err != nil {
+	if err := j.panes.close(watermark, j.emit, j.drop); err != nil {
 		return err
 	}
 	if t, ok := j.panes.earliestPending(); ok && watermark != math.MinInt64 {
 		return j.next.advance(j.name, t)
 	}
 	return nil
+}
+
+// drop lets the rows of a part of a window go.
+func (j *joiner) drop(p *pair) { _ = j.q.addState(-p[0].size-p[1].size-j.pairBytes, "") }
+
+func (j *joiner) open() bool  { return j.panes.open() }
+func (j *joiner) isFed() bool { return j.sides[0].fed || j.sides[1].fed }
+
+// idle implements windowed.
+func (j *joiner) idle(now time.Time) error {
+	quiet := time.Duration(math.MaxInt64)
+	latest, known := int64(math.MinInt64), false
+	for _, s := range j.sides {
+		if len(s.at) == 0 {
+			continue // it has ended
+		}
+		quiet = min(quiet, s.idleFor(now))
+		if t, ok := s.clock.latest(); ok {
+			latest, known = max(latest, t), true
+		}
+	}
+	if quiet == 0 || quiet == math.MaxInt64 || !known {
+		return nil
+	}
+	given, err := j.panes.idle(latest, quiet, j.q.bounds(j.n.LeftTime.Type).scale, j.emit, j.drop)
+	if err != nil || !given {
+		return err
+	}
+	if t, ok := j.panes.earliestPending(); ok {
+		if err := j.next.advance(j.name, t); err != nil {
+			return err
+		}
+	}
+	return j.next.pause(j.name)
 }
 
 // place is a row in one of a window's panes. next is the number of the next one with the same key, -1 for none.

@@ -111,7 +111,8 @@ func (q *Query) StateLimit(err error, what string) error {
 			"the continuous queries of this process would hold more than %s together, and those of its user the most of "+
 				"them: %s", size(e.Limit), what)
 	}
-	return caused(e, less+"; or give the query more: SET(256 AS QUERY.MEMORY_MIB)",
+	return caused(e, less+"; or give the query more: SET(256 AS QUERY.MEMORY_MIB), or all of them with "+
+		"--streams-query-memory of the server or node",
 		"the query would hold more than %s: %s", size(e.Limit), what)
 }
 

@@ -3,6 +3,7 @@ package flow
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 )
@@ -11,6 +12,11 @@ import (
 type clock struct {
 	at     map[int]int64
 	paused map[int]bool
+	// idleSince is when the last of the origins fell silent, by the machine's clock; zero while one is not.
+	idleSince time.Time
+	// fed: the origins are operators with windows, which fall silent at once; sources are called quiet IdleAfter after
+	// they have become it.
+	fed bool
 }
 
 // follow makes the clock wait for origins.
@@ -26,6 +32,7 @@ func (c *clock) follow(origins []int) {
 func (c *clock) observe(from int, t int64) {
 	c.at[from] = max(c.at[from], t)
 	delete(c.paused, from)
+	c.idleSince = time.Time{}
 }
 
 // finish takes an origin out that has ended.
@@ -36,6 +43,29 @@ func (c *clock) finish(from int) {
 
 // allIdle reports whether all origins that have not ended are quiet.
 func (c *clock) allIdle() bool { return len(c.paused) == len(c.at) }
+
+// latest is the latest time that an origin has come to; false where none has a time.
+func (c *clock) latest() (latest int64, ok bool) {
+	latest = math.MinInt64
+	for _, t := range c.at {
+		latest = max(latest, t)
+	}
+	return latest, latest != math.MinInt64
+}
+
+// idleFor is for how long all origins have been quiet, 0 where one is not, or all have ended.
+func (c *clock) idleFor(now time.Time) time.Duration {
+	switch {
+	case len(c.at) == 0 || !c.allIdle():
+		c.idleSince = time.Time{}
+		return 0
+	case c.idleSince.IsZero() && c.fed:
+		c.idleSince = now
+	case c.idleSince.IsZero():
+		c.idleSince = now.Add(-IdleAfter)
+	}
+	return now.Sub(c.idleSince)
+}
 
 // watermark is the time that all origins have come to but those that are quiet; the end of time when all have ended.
 func (c *clock) watermark() int64 {
@@ -155,6 +185,34 @@ func (p *panes[P]) emitUntil(watermark int64, give func(start int64, panes []P) 
 		}
 	}
 	return nil
+}
+
+// lastEnd is the end of the last window that holds rows; false where none does.
+func (p *panes[P]) lastEnd() (int64, bool) {
+	n := len(p.starts)
+	if n == 0 {
+		return 0, false
+	}
+	return floor(p.starts[n-1], p.window.Advance) + p.window.Size, true
+}
+
+// open reports whether windows hold rows.
+func (p *panes[P]) open() bool { return len(p.starts) > 0 }
+
+// idle gives out the windows that hold rows and whose time is over when time has gone on for so long since the latest
+// one of a row, which is of a type with that many microseconds in one. It reports whether there were any.
+func (p *panes[P]) idle(latest int64, quiet time.Duration, scale int64, give func(start int64, panes []P) error,
+	drop func(P)) (given bool, err error) {
+	end, open := p.lastEnd()
+	if !open {
+		return false, nil
+	}
+	// No further than these windows: where the next row is nobody knows.
+	t := min(latest+quiet.Microseconds()/scale, end+p.window.Lateness)
+	before := len(p.starts)
+	next := p.next
+	err = p.close(t, give, drop)
+	return len(p.starts) != before || p.next != next, err
 }
 
 // earliestPending is the earliest start of a window that may still be given out; false while that is unknown.
