@@ -62,6 +62,13 @@ func TestTheResultsConnectionIsAdmins(t *testing.T) {
 	refused("renamed by an admin", "dsn", o.as("ada", "PUT", at(lake), with("pond", elsewhere)))
 	refused("the name that is free", "name", o.as("bob", "POST", "/api/connections", with("lake", elsewhere)))
 	o.as("root", "POST", "/api/connections", with("lake", elsewhere)).want(t, http.StatusCreated)
+	uses := func(c store.Connection) bool {
+		t.Helper()
+		return decode[struct{ Results bool }](t, o.as("vic", "GET", at(c)+"/use", nil).want(t, http.StatusOK)).Results
+	}
+	if !uses(lake) || uses(other) {
+		t.Error("what uses the results connection is not said, or of another")
+	}
 	// Servers take results nowhere any more.
 	keep(store.ResultsConnection{})
 	o.as("ada", "PUT", at(lake), with("pond", elsewhere)).want(t, http.StatusOK)

@@ -17,6 +17,7 @@ import (
 type ConnectionUse struct {
 	Templates []UsedByTemplate `json:"templates" nullable:"false" doc:"The templates that name it, by name."`
 	Sinks     []string         `json:"sinks" nullable:"false" doc:"The sinks of continuous queries that write to it, by name."`
+	Results   bool             `json:"results" doc:"Whether servers take the results of all users to it (--results-connection): only admins say where it leads then."`
 	Runs      int64            `json:"runs" doc:"How many runs have named it, those that go on included."`
 	LastRun   *UsedByRun       `json:"last_run" doc:"The newest of them; null without one."`
 	Worked    *Worked          `json:"worked" doc:"When the database last answered; null when that is not known. Tests count as long as the audit log has them."`
@@ -68,6 +69,11 @@ func RegisterConnectionUsage(a *API, streams StreamCatalogReader) {
 			return nil, NotFoundAs(err, "connection", in.ID)
 		}
 		use, err := FindConnectionUsage(ctx, a.Store, c)
+		if err != nil {
+			return nil, err
+		}
+		results, err := a.Store.ResultsConnection(ctx)
+		use.Results = results.Is(c.ConnectionID, c.Name)
 		if err != nil || streams == nil {
 			return &usageBody{use}, err
 		}

@@ -263,6 +263,7 @@ export function useOf(c: Connection): ConnectionUse {
   return {
     templates: [...templates.values()].filter((t) => t.config.target?.connection === c.name),
     sinks: c.name === 'staging' ? ['seconds', 'totals'] : [],
+    results: false,
     runs: mine.length,
     last_run: last ? { ...last, run_name: last.test_name } : null,
     worked: last ? { at: last.created_at, by: 'run', run_id: last.run_id, changed_since: false } : null,

@@ -160,8 +160,23 @@ func (dsnReader) Redact(dsn string) (shown string, secrets []string) {
 	return p.String(), slices.DeleteFunc(secrets, func(s string) bool { return s == "" })
 }
 
-// destination are the parameters that decide where a secret goes, and how it is used there.
-var destination = []string{"account", "host", "port", "protocol", "authenticator"}
+// destination are the parameters that decide where a secret goes; how it is used there, signInOf says.
+var destination = []string{"account", "host", "port", "protocol"}
+
+// signInOf is the kind of sign-in that values mean, as Settings.signIn reads them: what is left out follows from what is
+// there.
+func signInOf(values map[string]string) string {
+	kind, given := values["authenticator"]
+	switch {
+	case given:
+		return strings.ToLower(kind)
+	case values["private_key"] != "":
+		return "snowflake_jwt"
+	case values["token"] != "":
+		return "programmatic_access_token"
+	}
+	return "snowflake"
+}
 
 // RestoreSecrets implements target.SecretRedactor.
 func (r dsnReader) RestoreSecrets(shown, stored string) (string, error) {
@@ -184,6 +199,9 @@ func (r dsnReader) RestoreSecrets(shown, stored string) (string, error) {
 		if p.values[name] != saved.values[name] {
 			return "", target.ErrOtherAddress
 		}
+	}
+	if signInOf(p.values) != signInOf(saved.values) {
+		return "", target.ErrOtherAddress
 	}
 	if p.password == target.Mask {
 		if p.password = saved.password; p.password == "" {

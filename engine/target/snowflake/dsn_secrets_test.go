@@ -61,6 +61,25 @@ func TestASavedSecretGoesNowhereElse(t *testing.T) {
 	}
 }
 
+// TestASavedPasswordStaysWithItsSignIn: a sign-in that is written out is the one that follows from what is there; another
+// one is not.
+func TestASavedPasswordStaysWithItsSignIn(t *testing.T) {
+	const plain, written = "snowflake://u:secret@acme/d?warehouse=w", "snowflake://u:secret@acme/d?authenticator=snowflake"
+	for stored, shown := range map[string]map[string]bool{
+		plain: {"snowflake://u:***@acme/d?authenticator=snowflake&warehouse=w": true,
+			"snowflake://u:***@acme/d?authenticator=SNOWFLAKE": true, "snowflake://u:***@acme/d?authenticator=oauth": false,
+			"snowflake://u:***@acme/d?authenticator=": false},
+		written: {"snowflake://u:***@acme/e?role=r": true, "snowflake://u:***@acme/d?authenticator=oauth": false},
+	} {
+		for dsn, ok := range shown {
+			if joined, err := (Reader{}).RestoreSecrets(dsn, stored); (err == nil) != ok ||
+				ok && !strings.Contains(joined, "u:secret@acme") {
+				t.Errorf("%s of %s became %q, %v", dsn, stored, joined, err)
+			}
+		}
+	}
+}
+
 // FuzzSavedSecret holds that a saved secret goes to the account it was saved with, and does not come back.
 func FuzzSavedSecret(f *testing.F) {
 	for _, s := range []string{"snowflake://u:***@acme/e?role=r", "snowflake://u:***@evil,acme/d",

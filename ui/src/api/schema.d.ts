@@ -6351,6 +6351,8 @@ export interface components {
         ConnectionUse: {
             /** @description The newest of them; null without one. */
             last_run: components["schemas"]["UsedByRun"] | null;
+            /** @description Whether servers take the results of all users to it (--results-connection): only admins say where it leads then. */
+            results: boolean;
             /**
              * Format: int64
              * @description How many runs have named it, those that go on included.

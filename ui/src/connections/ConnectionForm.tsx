@@ -49,13 +49,17 @@ export function ConnectionForm(props: {
   const [inputMode, setInputMode] = useState<'fields' | 'url'>(readable ? 'fields' : 'url');
   const [savedParts] = useState<DsnParts | null>(() => (existing ? fromUrl(existing.dsn) : null));
   const [parts, setParts] = useState<DsnParts>(savedParts ?? noParts);
-  const [sfParts, setSfParts] = useState<SnowflakeParts>((existing && fromSnowflake(existing.dsn)) ?? noSnowflake);
+  const [savedSnowflake] = useState(() => existing && fromSnowflake(existing.dsn));
+  const [sfParts, setSfParts] = useState<SnowflakeParts>(savedSnowflake ?? noSnowflake);
   const [url, setUrl] = useState(existing?.dsn ?? '');
   const [production, setProduction] = useState(existing?.production ?? false);
   const [access, setAccess] = useState(draftOf(existing?.access));
   const isOwner = useIsOwner(existing?.access);
   const admin = useMe().data?.role === 'admin';
-  const fromFields = snowflake ? toSnowflake(sfParts) : toUrl(parts);
+  const written = snowflake ? toSnowflake(sfParts) : toUrl(parts);
+  const asSaved = snowflake ? savedSnowflake && toSnowflake(savedSnowflake) : savedParts && toUrl(savedParts);
+  // Fields that nobody has changed leave the address in the words in which it was saved.
+  const fromFields = existing && written === asSaved ? existing.dsn : written;
   const dsn = inputMode === 'url' ? url.trim() : fromFields;
 
   const test = useMutation({

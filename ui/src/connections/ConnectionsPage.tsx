@@ -175,7 +175,8 @@ function ConnectionUsage({ c }: { c: Connection }) {
   return (
     <>
       <p className="muted used-by">
-        {u.templates.length === 0 && u.runs === 0 && u.sinks.length === 0 && 'Nothing uses it yet.'}
+        {u.templates.length === 0 && u.runs === 0 && u.sinks.length === 0 && !u.results && 'Nothing uses it yet.'}
+        {u.results && 'Servers take the results of all users to it: only admins say where it leads. '}
         {u.templates.length > 0 && 'Used by '}
         {u.templates.slice(0, maxTemplatesListed).map((t, i) => (
           <span key={t.template_id}>

@@ -219,11 +219,6 @@ export function ConsolePage() {
               errors={errors}
               onRun={() => void run()}
             />
-            {problem && problem.status === 429 && problem.retryAt > 0 && !running && (
-              <p className="note" role="timer">
-                <RetryHint problem={problem} />
-              </p>
-            )}
             <div className="toolbar">
               <label className="row note">
                 at most
@@ -309,6 +304,12 @@ function Result(props: {
       <section className="panel" aria-label="Result" aria-busy={props.running}>
         {props.running ? (
           <SkeletonRows rows={6} />
+        ) : outcome?.problem?.status === 429 ? (
+          <Empty tight icon="pause" title="Not asked yet">
+            <span role="timer">
+              <RetryHint problem={outcome.problem} />
+            </span>
+          </Empty>
         ) : outcome?.problem ? (
           <Empty
             tight
