@@ -6341,8 +6341,12 @@ export interface components {
             columns: string[] | null;
             equal?: string[] | null;
             kind: string;
+            /** Format: int64 */
+            left?: number;
             name?: string;
             nulls_equal?: boolean;
+            /** Format: int64 */
+            parents?: number;
             partial?: boolean;
             references?: string;
             self?: boolean;
@@ -7173,6 +7177,14 @@ export interface components {
             out: number;
             /** Format: double */
             out_per_second: number;
+        };
+        FreeRows: {
+            /** Format: int64 */
+            columns: number;
+            constraint: string[] | null;
+            /** Format: int64 */
+            left: number;
+            taken?: string[] | null;
         };
         Freezes: {
             /** Format: int64 */
@@ -8611,6 +8623,7 @@ export interface components {
         };
         Pool: {
             columns: string[] | null;
+            free?: components["schemas"]["FreeRows"];
             keys?: components["schemas"]["PackedKeys"];
             rows: (unknown[] | null)[] | null;
             table: string;
@@ -10684,6 +10697,7 @@ export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type FragmentCounts = components['schemas']['FragmentCounts'];
+export type FreeRows = components['schemas']['FreeRows'];
 export type Freezes = components['schemas']['Freezes'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
