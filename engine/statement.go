@@ -80,6 +80,11 @@ type Constraint struct {
 	// Partial: a unique index that holds for some of the rows. NullsEqual: NULLs collide as well.
 	Partial    bool `json:"partial,omitempty"`
 	NullsEqual bool `json:"nulls_equal,omitempty"`
+	// Parents is how many rows a foreign key may refer to, as far as they were looked for; nil where they were not.
+	Parents *int64 `json:"parents,omitempty"`
+	// Left is how many combinations of values that other tables have the table does not have yet, in the columns of a
+	// unique constraint that foreign keys bind, as far as they were looked for; nil where they were not.
+	Left *int64 `json:"left,omitempty"`
 }
 
 // Table is what is known of a target table when load starts. It reaches the
@@ -122,9 +127,24 @@ type Pool struct {
 	Rows [][]any `json:"rows"`
 	// Values: the rows are whole ones to take values from, and not there for their keys.
 	Values bool `json:"values,omitempty"`
+	// Free: the rows are parts of rows that the table does not have yet.
+	Free *FreeRows `json:"free,omitempty"`
 	// Keys are keys of the whole table, many more than Rows has. Plugins name them by their number, and
 	// the host puts the values in.
 	Keys *PackedKeys `json:"keys,omitempty"`
+}
+
+// FreeRows says how the rows of a pool go together to new rows, in the columns of a unique constraint that foreign keys
+// bind. The first Left rows have values of the first Columns columns, the others, where there are any, of the rest: each
+// of the first goes with each of the others, but for those that Taken has.
+type FreeRows struct {
+	// Constraint are the columns of the constraint.
+	Constraint []string `json:"constraint"`
+	Columns    int      `json:"columns"`
+	Left       int      `json:"left"`
+	// Taken has a text for each of the first rows, "" where all of the others are free: bit i%4 of hexadecimal digit i/4
+	// says that row i of the others is not.
+	Taken []string `json:"taken,omitempty"`
 }
 
 // Shown is the plan without values of the target's rows: what pages, reports and files have of it.

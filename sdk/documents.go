@@ -171,6 +171,13 @@ type Constraint struct {
 	Self bool
 	// Partial: a unique index that holds for some of the rows. NullsEqual: NULLs collide as well.
 	Partial, NullsEqual bool
+	// Parents is how many rows a foreign key may refer to when ParentsKnown, as far as they were looked for.
+	Parents      int64
+	ParentsKnown bool
+	// Left is how many combinations of values of other tables the columns of a unique constraint have left when
+	// LeftKnown, as far as they were looked for: the OpenRequest has them among Free.
+	Left      int64
+	LeftKnown bool
 }
 
 // Table is an existing table, under its logical name.
@@ -258,6 +265,26 @@ type OpenRequest struct {
 	Pools    []Pool
 	// Values are samples of whole rows, with the columns that Constraints bind and those that cannot be invented.
 	Values []Pool
+	// Free are parts of rows that a table does not have yet.
+	Free []FreePool
+}
+
+// FreePool holds parts of new rows of a table, for a unique constraint whose columns foreign keys bind.
+type FreePool struct {
+	Table string
+	// Constraint are its columns.
+	Constraint []string
+	// Left and Right go together to a new row, each row of the one with each of the other, but for those that are taken.
+	// Right has no columns where one foreign key binds all.
+	Left, Right Pool
+	// Taken has the bit l*Right.Rows.Len()+r for row l of Left and row r of Right.
+	Taken []uint64
+}
+
+// IsTaken reports whether row l of Left and row r of Right are together in the table.
+func (f *FreePool) IsTaken(l, r int64) bool {
+	n := l*int64(max(f.Right.Rows.Len(), 1)) + r
+	return n/64 < int64(len(f.Taken)) && f.Taken[n/64]>>(n%64)&1 == 1
 }
 
 // ReadOpenRequest reads the document of ls_open.
@@ -269,7 +296,42 @@ func ReadOpenRequest(doc *jsondoc.Value) OpenRequest {
 	req.KeySlots = int(max(slots, 1))
 	req.KeySlot = int(slot)
 	req.Pools, req.Values = readPools(doc.Get("pools")), readPools(doc.Get("values"))
+	for i := 0; i < doc.Get("free").Len(); i++ {
+		req.Free = append(req.Free, readFree(doc.Get("free").At(i)))
+	}
 	return req
+}
+
+// maxFree bounds the combinations of free rows.
+const maxFree = 1 << 26
+
+func readFree(doc *jsondoc.Value) FreePool {
+	how, columns, rows := doc.Get("free"), doc.Get("columns").Strings(), doc.Get("rows")
+	f := FreePool{Table: doc.Get("table").Str(), Constraint: how.Get("constraint").Strings()}
+	split, _ := how.Get("columns").Int()
+	left, _ := how.Get("left").Int()
+	split, left = max(0, min(split, int64(len(columns)))), max(0, min(left, int64(rows.Len())))
+	f.Left = Pool{Table: f.Table, Columns: columns[:split], Rows: rows.Slice(0, int(left))}
+	f.Right = Pool{Table: f.Table, Columns: columns[split:], Rows: rows.Slice(int(left), rows.Len())}
+	right := int64(f.Right.Rows.Len())
+	if right == 0 || left > maxFree/right {
+		return f
+	}
+	f.Taken = make([]uint64, (left*right+63)/64)
+	for l := int64(0); l < left; l++ {
+		for at, digit := range []byte(how.Get("taken").At(int(l)).Str()) {
+			bits := int64(digit - '0')
+			if digit >= 'a' {
+				bits = int64(digit-'a') + 10
+			}
+			for bit := int64(0); bit < 4; bit++ {
+				if r := 4*int64(at) + bit; bits>>bit&1 == 1 && r < right {
+					f.Taken[(l*right+r)/64] |= 1 << ((l*right + r) % 64)
+				}
+			}
+		}
+	}
+	return f
 }
 
 func readPools(doc *jsondoc.Value) []Pool {
@@ -336,6 +398,9 @@ func ReadTable(doc *jsondoc.Value) Table {
 		t.Constraints = append(t.Constraints, Constraint{Name: c.Get("name").Str(), Kind: c.Get("kind").Str(),
 			Columns: c.Get("columns").Strings(), Equal: c.Get("equal").Strings(), References: c.Get("references").Str(),
 			Self: c.Get("self").Bool(), Partial: c.Get("partial").Bool(), NullsEqual: c.Get("nulls_equal").Bool()})
+		last := &t.Constraints[len(t.Constraints)-1]
+		last.Parents, last.ParentsKnown = c.Get("parents").Int()
+		last.Left, last.LeftKnown = c.Get("left").Int()
 	}
 	return t
 }
@@ -358,6 +423,12 @@ func WriteConstraints(w *jsondoc.Writer, list []Constraint) {
 			if flag.set {
 				w.Key(flag.name).Bool(true)
 			}
+		}
+		if c.ParentsKnown {
+			w.Key("parents").Int(c.Parents)
+		}
+		if c.LeftKnown {
+			w.Key("left").Int(c.Left)
 		}
 		w.EndObject()
 	}

@@ -111,6 +111,8 @@ type AdapterAnswer struct {
 	Pool    *engine.Pool  `json:"pool,omitempty"`
 	// Values is a sample of whole rows, with the columns that constraints bind and those that cannot be invented.
 	Values *engine.Pool `json:"values,omitempty"`
+	// Free are parts of new rows, for a unique constraint whose columns foreign keys bind.
+	Free *engine.Pool `json:"free,omitempty"`
 	// Keys answers OpInspect: how the host reads the table's keys, if there are any to read.
 	Keys      *KeyQuery `json:"keys,omitempty"`
 	DDL       []string  `json:"ddl,omitempty"`
@@ -122,7 +124,9 @@ type AdapterAnswer struct {
 	Statements []engine.Statement `json:"statements,omitempty"`
 	// Settle answers OpStatements: SQL that has the database check at once what it would check at COMMIT. With it the
 	// statements that the adapter wrote are tried before the load, in a transaction that is rolled back.
-	Settle  string   `json:"settle,omitempty"`
+	Settle string `json:"settle,omitempty"`
+	// Trial answers OpStatements: those statements are tried too, where there is nothing for Settle to check.
+	Trial   bool     `json:"trial,omitempty"`
 	Session []string `json:"session,omitempty"`
 	// IsolationLevel repeats the request's when Session sets it.
 	IsolationLevel string                       `json:"isolation_level,omitempty"`

@@ -23,7 +23,7 @@ import (
 
 // quickTables are those of the corpus that make test tries, one of each kind that went wrong once.
 var quickTables = []string{"ticket", "composite_reference", "span", "invoice_number", "perm", "json_trigger",
-	"domain_over_bytea", "parent", "auth_user_groups"}
+	"domain_over_bytea", "parent", "auth_user_groups", "enrolment"}
 
 // TestTables runs each operation of mix on each table of testdata/tables: it succeeds every time and finds rows, or it
 // is refused before the start, with the word that the file says and a cure.
@@ -68,7 +68,7 @@ type tableCase struct {
 	refused map[engine.Kind]string
 }
 
-var caseLine = regexp.MustCompile(`(?m)^--= ("[^"]+"|\S+)(.*)$`)
+var caseLine = regexp.MustCompile(`(?m)^--= ((?:(?:"[^"]+"|[^\s".]+)\.?)+)(.*)$`)
 
 func tableCases(t *testing.T, text string) []tableCase {
 	var list []tableCase

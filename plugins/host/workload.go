@@ -141,11 +141,16 @@ func openDocument(req plugin.OpenRequest) ([]byte, error) {
 		plugin.OpenRequest
 		Pools  []guestPool   `json:"pools"`
 		Values []engine.Pool `json:"values,omitempty"`
+		Free   []engine.Pool `json:"free,omitempty"`
 	}{OpenRequest: req, Pools: []guestPool{}}
 	doc.Params, doc.Tables = orEmpty(req.Params), orNone(req.Tables)
 	for _, p := range req.Pools {
 		p.Rows = orNone(p.Rows)
-		// Guests that know of no samples of values do not take them for keys.
+		// Guests that know of no samples of values do not take them for keys, nor parts of rows for whole ones.
+		if p.Free != nil {
+			doc.Free = append(doc.Free, p)
+			continue
+		}
 		if p.Values {
 			doc.Values = append(doc.Values, p)
 			continue

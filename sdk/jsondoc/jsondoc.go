@@ -110,6 +110,15 @@ func (v *Value) At(i int) *Value {
 	return &v.items[i]
 }
 
+// Slice is the part of an array from one item to before another; it is empty of anything else.
+func (v *Value) Slice(from, to int) *Value {
+	part := &Value{kind: Array}
+	if v.Kind() == Array && from >= 0 && from <= to && to <= len(v.items) {
+		part.items = v.items[from:to]
+	}
+	return part
+}
+
 // Str returns a string's text, a number as written, "true" or "false"; else "".
 func (v *Value) Str() string {
 	switch v.Kind() {

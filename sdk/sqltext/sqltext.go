@@ -30,6 +30,10 @@ type Statement struct {
 	Writes bool
 	// InTransaction is true for what only has a meaning inside of a transaction: savepoints, cursors, locks, SET LOCAL.
 	InTransaction bool
+	// Rows is true for COPY … FROM STDIN: its values are no part of the text, but the fields of the rows that are sent.
+	Rows bool
+	// Prepares is the verb of what an EXECUTE executes, "" where the text does not prepare it.
+	Prepares string
 	// Names are the parameters, in the order in which they appear first.
 	Names []string
 	// texts and params alternate: text, parameter, text … text.
@@ -77,30 +81,140 @@ func (s *Statement) Renamed(suffix string) string {
 }
 
 // Row is where the one row behind VALUES stands in a text, with its parentheses; to is 0 where there is none, or
-// several.
+// several. A VALUES of the statement itself comes before one that stands in parentheses, of which there may be one.
 func Row(sql string) (from, to int) {
-	lexer, depth, values := Lexer{SQL: sql}, 0, false
-	for {
-		t, ok, err := lexer.Next()
+	tokens, err := Tokens(sql, Postgres)
+	if err != nil {
+		return 0, 0
+	}
+	depth, inner, merge := 0, -1, false
+	for i, t := range tokens {
 		switch {
-		case err != nil || !ok:
-			return from, to
 		case t.Is("("):
-			if depth++; depth == 1 && values && to == 0 {
-				from = t.At
-			}
+			depth++
 		case t.Is(")"):
-			if depth--; depth == 0 && values && to == 0 {
-				to = t.End
-			}
-		case t.Is(",") && depth == 0 && to > 0:
-			return 0, 0
-		case t.Kind == Word && depth == 0 && t.Upper() == "VALUES":
-			values = true
-		case to > 0 && t.Kind == Word:
-			return from, to // what follows is ON CONFLICT or RETURNING
+			depth--
+		case depth == 0 && t.Upper() == "MERGE":
+			merge = true // its VALUES are of what it inserts for each row of the other
+		case t.Upper() != "VALUES" || i+1 == len(tokens) || !tokens[i+1].Is("("):
+		case depth == 0 && merge:
+		case depth == 0:
+			return oneRow(tokens[i+1:])
+		case inner >= 0:
+			inner = len(tokens) // which of them is meant nobody knows
+		default:
+			inner = i
 		}
 	}
+	if inner < 0 || inner == len(tokens) {
+		return 0, 0
+	}
+	return oneRow(tokens[inner+1:])
+}
+
+// oneRow is where the row that tokens begin with stands, 0 where another one follows.
+func oneRow(tokens []Token) (from, to int) {
+	end := closing(tokens)
+	if end < 0 || end+1 < len(tokens) && tokens[end+1].Is(",") {
+		return 0, 0
+	}
+	return tokens[0].At, tokens[end].End
+}
+
+// closing is the place of the parenthesis that closes the one at the beginning, -1 where there is none.
+func closing(tokens []Token) int {
+	depth := 0
+	for i, t := range tokens {
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// Named is a text of two statements: one that prepares a statement under a name, and an EXECUTE of it.
+type Named struct {
+	// Name is the statement's, as Postgres folds it.
+	Name string
+	// Setup is PREPARE name … AS …, Body what it prepares, Execute the EXECUTE.
+	Setup, Body, Execute string
+	bodyAt, executeAt    int
+}
+
+// Names reads PREPARE name … AS …; EXECUTE name …; ok is false for every other text.
+func Names(sql string) (n Named, ok bool) {
+	tokens, err := Tokens(sql, Postgres)
+	if err != nil {
+		return n, false
+	}
+	list := Statements(tokens)
+	if len(list) != 2 || !preparesAndExecutes(list) {
+		return n, false
+	}
+	setup, execute := list[0], list[1]
+	name, _ := setup[1].Identifier()
+	at := 2
+	if setup[at].Is("(") {
+		if at = closing(setup[at:]) + 3; at == 2 {
+			return n, false
+		}
+	}
+	if at+1 >= len(setup) || setup[at].Upper() != "AS" {
+		return n, false
+	}
+	n = Named{Name: name, bodyAt: setup[at+1].At, executeAt: execute[0].At}
+	end := setup[len(setup)-1].End
+	n.Setup, n.Body = sql[setup[0].At:end], sql[n.bodyAt:end]
+	n.Execute = sql[n.executeAt:execute[len(execute)-1].End]
+	return n, true
+}
+
+// Plain reports that the values of the EXECUTE are its parameters $1, $2 … in their order, so that the body takes the
+// same ones.
+func (n Named) Plain() bool {
+	tokens, err := Tokens(n.Execute, Postgres)
+	if err != nil || len(tokens) == 2 {
+		return err == nil
+	}
+	for i, t := range tokens[2:] {
+		switch {
+		case i%2 == 1 && t.Text == "$"+strconv.Itoa(i/2+1):
+		case i == 0 && t.Is("("), i == len(tokens)-3 && t.Is(")"), i > 0 && i%2 == 0 && t.Is(","):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Fields are the columns that COPY table (…) FROM STDIN names, as Postgres folds them; ok is false for every other
+// text. Those of a COPY that names none are none.
+func Fields(sql string) (columns []string, ok bool) {
+	tokens, err := Tokens(sql, Postgres)
+	if err != nil || len(tokens) < 4 || tokens[0].Upper() != "COPY" || tokens[1].Is("(") {
+		return nil, false
+	}
+	at := 1
+	for at < len(tokens) && !tokens[at].Is("(") && tokens[at].Upper() != "FROM" {
+		at++
+	}
+	if at < len(tokens) && tokens[at].Is("(") {
+		for at++; at < len(tokens) && !tokens[at].Is(")"); at++ {
+			if name, isName := tokens[at].Identifier(); isName {
+				columns = append(columns, name)
+			}
+		}
+		at++
+	}
+	if at+1 >= len(tokens) || tokens[at].Upper() != "FROM" || tokens[at+1].Upper() != "STDIN" {
+		return nil, false
+	}
+	return columns, true
 }
 
 // Positional rewrites SQL with $1 … $9 for its parameters into SQL with question
@@ -130,7 +244,52 @@ var within = map[string]bool{"SAVEPOINT": true, "RELEASE": true, "ROLLBACK": tru
 
 // Parse reads one statement; semicolons at its end are dropped. The error is an *Error.
 func Parse(sql string) (*Statement, error) {
-	p := parser{lexer: Lexer{SQL: sql}, sql: sql, names: map[string]int{}}
+	if n, ok := Names(sql); ok {
+		return parseNamed(sql, n)
+	}
+	return parse(sql, false)
+}
+
+// parseNamed reads PREPARE …; EXECUTE …: what is executed is what was prepared.
+func parseNamed(sql string, n Named) (*Statement, error) {
+	body, err := parse(blanked(sql[:n.bodyAt])+n.Body, true)
+	if err != nil {
+		return nil, err
+	}
+	lexer := Lexer{SQL: sql}
+	switch _, plain := verbs[body.Verb]; {
+	case !plain || body.Verb == "CALL":
+		return nil, lexer.fail(
+			n.bodyAt,
+			"PREPARE takes a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES, and not "+body.Verb,
+		)
+	case len(body.Names) > 0:
+		return nil, lexer.fail(n.bodyAt, "what is prepared has parameters $1, $2 …; :"+body.Names[0]+
+			" belongs to the EXECUTE")
+	}
+	s, err := parse(blanked(sql[:n.executeAt])+n.Execute, false)
+	if err != nil {
+		return nil, err
+	}
+	s.texts[0] = n.Setup + "; " + s.texts[0]
+	s.Writes, s.Prepares = body.Writes, body.Verb
+	return s, nil
+}
+
+// blanked is a text of blanks as long as another one, with its lines.
+func blanked(text string) string {
+	b := []byte(text)
+	for i := range b {
+		if b[i] != '\n' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}
+
+// parse reads one statement; numbered says that its parameters are $1, $2 …
+func parse(sql string, numbered bool) (*Statement, error) {
+	p := parser{lexer: Lexer{SQL: sql}, sql: sql, names: map[string]int{}, numbered: numbered}
 	for {
 		t, ok, err := p.lexer.Next()
 		if err != nil {
@@ -164,6 +323,7 @@ type parser struct {
 	word                  string
 	afterOpen, afterClose bool
 	ended                 bool
+	numbered              bool // $1 is a parameter
 }
 
 func (p *parser) token(t Token) error {
@@ -176,6 +336,9 @@ func (p *parser) token(t Token) error {
 	}
 	switch t.Kind {
 	case Param:
+		if p.numbered {
+			break
+		}
 		return p.lexer.fail(t.At, "parameters have names here: write :id instead of "+t.Text)
 	case Bind:
 		p.bind(t)
@@ -245,11 +408,8 @@ func (p *parser) utility() (known bool, err error) {
 	case s.Verb == "EXECUTE":
 		s.Writes = true // what was prepared may
 		return true, nil
-	case s.Verb == "COPY" && (!p.out || p.program):
-		return fail("COPY can be issued TO STDOUT alone: a file or a program would be the server's, and rows go in with " +
-			"INSERT and rows")
 	case s.Verb == "COPY":
-		return true, nil
+		return p.copies()
 	case !within[s.Verb] || s.Verb == "ROLLBACK" && !p.out:
 		return false, nil
 	case s.Verb == "SET" && p.second != "LOCAL" && p.second != "CONSTRAINTS":
@@ -259,6 +419,50 @@ func (p *parser) utility() (known bool, err error) {
 	}
 	s.InTransaction = true
 	return true, nil
+}
+
+// copies says whether the statement is COPY … TO STDOUT, or COPY table (columns) FROM STDIN in the text format.
+func (p *parser) copies() (known bool, err error) {
+	fail := func(why string) (bool, error) { return false, p.lexer.fail(p.firstAt, why) }
+	columns, in := Fields(p.sql)
+	switch {
+	case !in && (!p.out || p.program):
+		return fail("COPY can be issued TO STDOUT and FROM STDIN alone: a file or a program would be the server's")
+	case !in:
+		return true, nil
+	case len(columns) == 0:
+		return fail("COPY FROM STDIN has to name its columns, COPY table (a, b) FROM STDIN: each is the name of the " +
+			"parameter that has its values")
+	case len(p.s.Names) > 0:
+		return fail("COPY has no parameters in its text, :" + p.s.Names[0] + ": the columns that it names are their names")
+	}
+	if word := p.otherFormat(); word != "" {
+		return fail("rows are sent in the text format, as COPY has it without options: leave " + word + " out")
+	}
+	p.s.Writes, p.s.Rows = true, true
+	return true, nil
+}
+
+// otherFormat is an option of a COPY FROM STDIN that changes what its rows look like, "" where there is none.
+func (p *parser) otherFormat() string {
+	tokens, err := Tokens(p.sql, Postgres)
+	if err != nil {
+		return ""
+	}
+	behind := false
+	for i, t := range tokens {
+		switch {
+		case t.Upper() == "STDIN":
+			behind = true
+		case t.Upper() == "WHERE":
+			return ""
+		case !behind || t.Upper() == "FORMAT" && i+1 < len(tokens) && tokens[i+1].oneOf("TEXT"):
+		case t.oneOf("FORMAT", "CSV", "BINARY", "DELIMITER", "DELIMITERS", "NULL", "DEFAULT", "HEADER", "QUOTE", "ESCAPE",
+			"ENCODING"):
+			return t.Upper()
+		}
+	}
+	return ""
 }
 
 func (p *parser) finish() (*Statement, error) {
@@ -284,8 +488,8 @@ func (p *parser) finish() (*Statement, error) {
 		return nil, p.lexer.fail(p.firstAt, s.Verb+" is not written here: list the statements under transaction")
 	default:
 		return nil, p.lexer.fail(p.firstAt, "a statement that begins with "+s.Verb+
-			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE and COPY … TO STDOUT can, "+
-			"and WITH before the first; in a transaction savepoints, cursors, LOCK and SET LOCAL too")
+			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE and COPY can, and WITH "+
+			"before the first; in a transaction savepoints, cursors, LOCK and SET LOCAL too")
 	}
 	s.Writes = s.Writes || writes
 	s.texts = append(s.texts, p.sql[p.from:p.end])
@@ -338,7 +542,11 @@ func TransactionControl(tokens []Token, dialect Dialect) string {
 // in, in any of its statements, or "": settings, roles, schemas and what is prepared. SET LOCAL and SET
 // CONSTRAINTS end with their transaction, and so does set_config with true behind its value.
 func SessionChange(tokens []Token, dialect Dialect) string {
-	for _, s := range Statements(tokens) {
+	list := Statements(tokens)
+	if len(list) == 2 && dialect == Postgres && preparesAndExecutes(list) {
+		list = list[1:] // each connection prepares it before its first operation
+	}
+	for _, s := range list {
 		for dialect == Snowflake && len(s) > 1 && s[0].Upper() == "BEGIN" {
 			s = s[1:]
 		}
@@ -362,6 +570,16 @@ func SessionChange(tokens []Token, dialect Dialect) string {
 		}
 	}
 	return ""
+}
+
+// preparesAndExecutes reports a PREPARE of a name with an EXECUTE of the same.
+func preparesAndExecutes(list [][]Token) bool {
+	if !list[0][0].oneOf("PREPARE") || !list[1][0].oneOf("EXECUTE") || len(list[0]) < 4 || len(list[1]) < 2 {
+		return false
+	}
+	name, ok := list[0][1].Identifier()
+	again, _ := list[1][1].Identifier()
+	return ok && name == again
 }
 
 // lastArgument is the token before the parenthesis that closes the one at the beginning.

@@ -131,3 +131,51 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestRowsThatAreWritten: which row of a text stands for several, and which texts prepare a statement or take rows.
+func TestRowsThatAreWritten(t *testing.T) {
+	for sql, want := range map[string]string{
+		"INSERT INTO t (values, b) VALUES (:a, (1)) ON CONFLICT (a) DO NOTHING":                       "(:a, (1))",
+		"WITH x AS (VALUES (1)) INSERT INTO t VALUES (:a)":                                            "(:a)",
+		"WITH x (a) AS (VALUES (:a::int)) INSERT INTO t SELECT * FROM x":                              "(:a::int)",
+		"INSERT INTO t SELECT * FROM (VALUES (:a, :b)) AS v":                                          "(:a, :b)",
+		"MERGE INTO t USING (VALUES (:a)) AS s (a) ON true WHEN NOT MATCHED THEN INSERT VALUES (s.a)": "(:a)",
+		"INSERT INTO t VALUES (1), (2)":                                                               "",
+		"INSERT INTO t DEFAULT VALUES ON CONFLICT (a) DO NOTHING":                                     "",
+		"INSERT INTO t SELECT * FROM (VALUES (1)) a, (VALUES (2)) b":                                  "",
+		"INSERT INTO t SELECT 1":                                                                      "",
+		"INSERT INTO t VALUES ((1)":                                                                   "",
+	} {
+		if from, to := sqltext.Row(sql); sql[from:to] != want {
+			t.Errorf("%s: the row is %q", sql, sql[from:to])
+		}
+	}
+	for sql, want := range map[string]string{
+		`PREPARE a AS SELECT $1; EXECUTE A($1);`:                           "a|SELECT $1|EXECUTE A($1)|true",
+		`PREPARE "A b" (int, numeric(3,1)) AS VALUES (';'); EXECUTE "A b"`: `A b|VALUES (';')|EXECUTE "A b"|true`,
+		`PREPARE a AS SELECT $1; EXECUTE a($1 + 1)`:                        "a|SELECT $1|EXECUTE a($1 + 1)|false",
+		`PREPARE a AS SELECT $1, $2; EXECUTE a($2, $1)`:                    "a|SELECT $1, $2|EXECUTE a($2, $1)|false",
+		`PREPARE a AS SELECT $1, $2; EXECUTE a($1, $2)`:                    "a|SELECT $1, $2|EXECUTE a($1, $2)|true",
+		`PREPARE a AS SELECT 1; EXECUTE b`:                                 "",
+		`PREPARE a (int AS SELECT 1; EXECUTE a`:                            "",
+		`PREPARE TRANSACTION 'a'; EXECUTE transaction`:                     "",
+		`PREPARE a AS SELECT 1`:                                            "",
+	} {
+		got := ""
+		if n, ok := sqltext.Names(sql); ok {
+			got = n.Name + "|" + n.Body + "|" + n.Execute + "|" + map[bool]string{true: "true", false: "false"}[n.Plain()]
+		}
+		if got != want {
+			t.Errorf("%s: %s", sql, got)
+		}
+	}
+	for sql, want := range map[string]string{
+		`COPY s.t (a, "B c", D) FROM STDIN`: "a|B c|d", `copy {table}(x) from stdin where x > 1`: "x",
+		`COPY t FROM STDIN`: "", `COPY t (a) TO STDOUT`: "no", `COPY (SELECT a) TO STDOUT`: "no", `COPY t (a) FROM '/x'`: "no",
+	} {
+		columns, ok := sqltext.Fields(sql)
+		if got := strings.Join(columns, "|"); ok && got != want || !ok && want != "no" {
+			t.Errorf("%s: %v, %v", sql, columns, ok)
+		}
+	}
+}

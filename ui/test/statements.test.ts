@@ -23,6 +23,9 @@ describe('parameters are found by themselves', () => {
     ['SELECT ::x', []],
     ["SELECT 'open :no", []],
     ['SELECT a:b', ['b']],
+    ['PREPARE f (int) AS SELECT * FROM t WHERE id = $1; EXECUTE f(:id)', ['id']],
+    ['COPY {table} (a, "B ""c", D) FROM STDIN', ['a', 'B "c', 'd']],
+    ['COPY (SELECT :a) TO STDOUT', ['a']],
   ])('%s', (sql, want) => expect(names(sql)).toEqual(want));
   it('knows what they are cast to', () => {
     expect(namesOf('SELECT :a::timestamp with time zone, :b::numeric(10,2), :c::uuid[], :d')).toMatchObject([
@@ -38,6 +41,7 @@ describe('parameters are found by themselves', () => {
     expect(withNamedParameters('SELECT ?, ?')).toBe('SELECT :p1, :p2');
     expect(withNamedParameters('SELECT a ?| b, :x')).toBe('SELECT a ?| b, :x');
     expect(parametersOf('SELECT $1, :a').map((p) => p.form)).toEqual(['number', 'name']);
+    expect(parametersOf("PREPARE f AS SELECT ';', $1; EXECUTE f($2)").map((p) => p.name)).toEqual(['2']);
   });
   it('colours them, and nothing is lost', () => {
     const sql = "SELECT x::text, ':no' -- :no\nFROM {table} WHERE id = :id AND d > :d::date";

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker/replay"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 // The limits of a trial.
@@ -253,7 +254,27 @@ type probe struct {
 	trial    *StatementTrial
 }
 
+// readable is a statement as EXPLAIN and a transaction that reads take it, or why there is no such thing.
+func readable(s engine.Statement) (engine.Statement, string) {
+	if n, ok := sqltext.Names(s.SQL); ok {
+		if s.SQL = n.Body; !n.Plain() {
+			return s, "What stands under a name is explained and tried with the parameters of the EXECUTE as its values, in " +
+				"their order: EXECUTE " + n.Name + "($1, $2 …)."
+		}
+	}
+	if tokens, err := sqltext.Tokens(s.SQL, sqltext.Postgres); err == nil && len(tokens) > 0 &&
+		tokens[0].Upper() == "COPY" {
+		return s, "The database has no plan of a COPY."
+	}
+	return s, ""
+}
+
 func (p *probe) explain(ctx context.Context, s engine.Statement, args []any) {
+	s, why := readable(s)
+	if why != "" {
+		p.trial.ExplainProblem = &TrialProblem{Message: why}
+		return
+	}
 	rs, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementTimeout, args...)
 	if err != nil {
 		said := p.problem(err)
@@ -285,6 +306,11 @@ func (p *probe) execute(ctx context.Context, s engine.Statement, args []any) {
 	reader, ok := p.database.(target.Reader)
 	if !ok {
 		p.trial.NotExecuted = "This database has no transactions that cannot write, so the statement is only explained."
+		return
+	}
+	s, why := readable(s)
+	if why != "" {
+		p.trial.NotExecuted = why
 		return
 	}
 	began := time.Now()

@@ -80,7 +80,7 @@ func (r *resolved) callAdapter(ctx context.Context, req plugin.AdapterRequest) (
 
 // keepSamples keeps what was sampled of a table.
 func (p *planner) keepSamples(t tableState) error {
-	for _, pool := range []*engine.Pool{t.pool, t.values} {
+	for _, pool := range []*engine.Pool{t.pool, t.values, t.free} {
 		if pool == nil {
 			continue
 		}
@@ -97,6 +97,11 @@ func (p *planner) keep(pool engine.Pool) error {
 	n := 0
 	for _, have := range p.pools {
 		n += sizeOfRows(have.Rows)
+		if have.Free != nil {
+			for _, taken := range have.Free.Taken {
+				n += len(taken)
+			}
+		}
 	}
 	if n > maxAnswers {
 		return pluginFailed(p.adapter.Info(), "answering "+plugin.OpInspect, fmt.Errorf("its samples of keys have "+

@@ -91,7 +91,7 @@ func (p *planner) readKeys(ctx context.Context, name string, t *tableState, room
 func keyRoom(state []tableState, at int) int {
 	left, tables := engine.MaxPackedKeys, 0
 	for i := range state {
-		for _, pool := range []*engine.Pool{state[i].pool, state[i].values} {
+		for _, pool := range []*engine.Pool{state[i].pool, state[i].values, state[i].free} {
 			if pool != nil {
 				left -= sizeOfRows(pool.Rows) + pool.Keys.Bytes()
 			}

@@ -70,6 +70,7 @@ type tableState struct {
 	table  *engine.Table
 	pool   *engine.Pool
 	values *engine.Pool
+	free   *engine.Pool
 	// keys is how the table's keys are read.
 	keys *plugin.KeyQuery
 	// lowered: fewer keys are known than were asked for, because they would not fit.
@@ -102,6 +103,12 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	if answer.Values != nil {
 		answer.Values.Table, answer.Values.Values = t.Name, true
 	}
+	if answer.Free != nil {
+		if answer.Free.Free == nil {
+			answer.Free.Free = &engine.FreeRows{}
+		}
+		answer.Free.Table, answer.Free.Values = t.Name, true
+	}
 	if err := p.ownership(ctx, answer.Table); err != nil {
 		return tableState{}, err
 	}
@@ -113,6 +120,7 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 		table:    answer.Table,
 		pool:     answer.Pool,
 		values:   answer.Values,
+		free:     answer.Free,
 		keys:     answer.Keys,
 		anyShape: t.AnyShape && !t.OwnKeys,
 		notes:    answer.Notes,

@@ -38,6 +38,11 @@ type prepared struct {
 	// tail holds the result format, Execute and Sync; keepTail those of an
 	// operation whose row is kept.
 	tail, keepTail []byte
+	// pieces is the text of a statement whose values are written into it, since the protocol has no parameters for
+	// them: EXECUTE. Argument order[i] follows piece i.
+	pieces []string
+	// copied is how many fields each row of a COPY FROM STDIN has, whose rows are the arguments; 0 for others.
+	copied int
 }
 
 // conn is one load connection.
@@ -89,6 +94,10 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	c := &conn{db: d, timeout: d.cfg.StatementTimeout, statements: statements, out: make([]byte, 0, 1024)}
 	c.answer.TxStatus = stateIdle
 	if c.unnamed, err = d.unnamed(ctx, pg); err != nil {
+		closeQuietly(pg)
+		return nil, err
+	}
+	if err := c.setUp(ctx, pg); err != nil {
 		closeQuietly(pg)
 		return nil, err
 	}
@@ -146,6 +155,14 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 			Message: fmt.Sprintf("Statement %s cannot be prepared: ", s.ID) + fmt.Sprintf(format, args...) + ".",
 			Hint:    caretText(s.SQL, cause)}
 	}
+	s.SQL = executed(s.SQL)
+	pieces, order, err := writtenText(s)
+	if err != nil {
+		return refuse(nil, "%v", err)
+	}
+	if pieces != nil {
+		name = "" // it is another text each time
+	}
 	description, err := pg.Prepare(ctx, name, s.SQL, nil)
 	if err != nil {
 		if known := explained(err); known != nil {
@@ -170,8 +187,14 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 			return refuse(nil, "it has %d parameters and %d binds", len(description.ParamOIDs), len(s.Binds))
 		}
 	}
+	if pieces != nil {
+		p.pieces, p.order, p.forms = pieces, order, nil
+	}
+	if p.copied, err = copiedFields(s); err != nil {
+		return refuse(nil, "%v", err)
+	}
 	p.head = wire.BindHead(name, len(p.forms))
-	if name == "" {
+	if name == "" && pieces == nil {
 		p.parse = wire.ParseMessage("", s.SQL, description.ParamOIDs)
 	}
 	result := byte(wire.BinaryFormat)
@@ -213,7 +236,8 @@ func (d *database) share(p []prepared) []prepared {
 func (p prepared) equal(q prepared) bool {
 	return slices.Equal(p.parse, q.parse) && slices.Equal(p.head, q.head) && slices.Equal(p.forms, q.forms) &&
 		slices.Equal(p.params, q.params) && slices.Equal(p.fields, q.fields) &&
-		slices.Equal(p.order, q.order) && slices.Equal(p.tail, q.tail) && slices.Equal(p.keepTail, q.keepTail)
+		slices.Equal(p.order, q.order) && slices.Equal(p.tail, q.tail) && slices.Equal(p.keepTail, q.keepTail) &&
+		slices.Equal(p.pieces, q.pieces) && p.copied == q.copied
 }
 
 // Exec runs one operation. It does not look at ctx: the statement timeout and
@@ -229,7 +253,7 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 	}
 	c.keep(request, op)
 	c.answer.Reset()
-	c.answer.KeepRow = op.Referred
+	c.answer.KeepRow, c.answer.RowsSent = op.Referred, c.sendsRows(op)
 	c.answer.FirstByte = time.Time{}
 	flight := c.flight.Add(1)
 	err = c.link.RoundTrip(request, &c.answer)
@@ -341,7 +365,15 @@ func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error
 	}
 	p := &c.stmts[op.Statement]
 	args := b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)]
-	out := append(append(buf[:0], p.parse...), p.head...)
+	out := append(buf[:0], p.parse...)
+	if p.pieces != nil {
+		var err error
+		if out, err = c.parseWritten(out, p, b, args); err != nil {
+			return nil, err
+		}
+	}
+	bindAt := len(out)
+	out = append(out, p.head...)
 	formats := len(out)
 	for range p.forms {
 		out = append(out, 0, 0)
@@ -369,10 +401,15 @@ func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error
 	}
 	bindEnd := len(out) + len(tail) - len(wire.ExecuteAndSync)
 	out = append(out, tail...)
+	if p.copied > 0 {
+		var err error
+		if out, err = c.appendRows(out, p, b, args); err != nil {
+			return nil, err
+		}
+	}
 	if len(out) > wire.MaxMessage {
 		return nil, errors.New("operation is larger than 1 GB")
 	}
-	bindAt := len(p.parse)
 	binary.BigEndian.PutUint32(out[bindAt+1:], uint32(bindEnd-bindAt-1))
 	return out, nil
 }

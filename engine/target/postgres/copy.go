@@ -289,19 +289,5 @@ func appendCopyText(out []byte, v any) ([]byte, error) {
 	if err != nil {
 		return out, err
 	}
-	for _, b := range text {
-		switch b {
-		case '\\':
-			out = append(out, '\\', '\\')
-		case '\n':
-			out = append(out, '\\', 'n')
-		case '\r':
-			out = append(out, '\\', 'r')
-		case '\t':
-			out = append(out, '\\', 't')
-		default:
-			out = append(out, b)
-		}
-	}
-	return out, nil
+	return wire.AppendEscaped(out, text)
 }

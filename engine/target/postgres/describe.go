@@ -61,7 +61,7 @@ func (d *database) Parameters(ctx context.Context, sql string) ([]target.Describ
 	if err != nil {
 		return nil, err
 	}
-	description, err := c.Prepare(ctx, "", sql, nil)
+	description, err := c.Prepare(ctx, "", executed(sql), nil)
 	d.give(c)
 	if err != nil {
 		return nil, fmt.Errorf("describing a statement: %w", err)

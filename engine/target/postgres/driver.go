@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if cfg.StatementTimeout < 0 {
 		cfg.StatementTimeout = 0
 	}
-	// The deadline of a connect is ours: it covers DNS, TCP, TLS and the log-in together.
+	// It is the limit of each address, as it is to libpq: TCP, TLS and the log-in; a look-up has as long by itself.
 	parsed.ConnectTimeout = cfg.ConnectTimeout
 	reader := parsed.RuntimeParams[InspectRole]
 	delete(parsed.RuntimeParams, InspectRole)
@@ -135,10 +136,20 @@ var errClosed = errors.New("database is closed")
 // dial opens a connection with its session statements run. Its errors are user-facing.
 func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 	next := d.conn.Next()
-	// The limit is that of each host, as it is to libpq.
-	connecting, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(next)))
-	c, err := pgconn.ConnectConfig(connecting, &next.Config)
-	cancel()
+	lookUp := next.LookupFunc
+	next.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
+		ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+		defer cancel()
+		return lookUp(ctx, host)
+	}
+	if after := next.AfterConnect; after != nil {
+		next.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+			ctx, cancel := context.WithTimeout(ctx, d.answer)
+			defer cancel()
+			return after(ctx, c)
+		}
+	}
+	c, err := pgconn.ConnectConfig(ctx, &next.Config)
 	if err != nil {
 		return nil, d.explain(err, d.cfg.ConnectTimeout)
 	}
@@ -146,7 +157,7 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 		closeQuietly(c)
 		return nil, err
 	}
-	ctx, cancel = context.WithTimeout(ctx, d.answer)
+	ctx, cancel := context.WithTimeout(ctx, d.answer)
 	defer cancel()
 	for _, sql := range d.cfg.Session {
 		if err := execAll(ctx, c, sql); err != nil {
@@ -254,9 +265,21 @@ func (d *database) Close() error {
 	return nil
 }
 
-// CheckLimit implements target.CheckLimiter: each host has its time, and the one that answers some for the questions.
+// maxAddresses is how many addresses of a name are waited for at most, when a connection is tested.
+const maxAddresses = 8
+
+// CheckLimit implements target.CheckLimiter: each address has its time, the look-up of a name has it once more, and the
+// one that answers has some for the questions.
 func (d *database) CheckLimit() time.Duration {
-	return d.cfg.ConnectTimeout*time.Duration(dsn.Hosts(d.conn.ConnConfig)) + d.answer
+	tries := 0
+	for _, address := range d.conn.Addresses() {
+		host, _, err := net.SplitHostPort(address)
+		if _, notAddress := netip.ParseAddr(host); err == nil && notAddress != nil {
+			tries += maxAddresses
+		}
+		tries++
+	}
+	return d.cfg.ConnectTimeout*time.Duration(tries) + d.answer
 }
 
 // Check connects once, asks who is there, and times the second round trip.

@@ -101,7 +101,7 @@ func (c *conn) Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err e
 		c.keep(request, op)
 	}
 	c.answer.Reset()
-	c.answer.KeepRow = op.Referred
+	c.answer.KeepRow, c.answer.RowsSent = op.Referred, c.sendsRows(op)
 	c.op, c.unsent = op, request
 	c.begun = c.flight.Add(1)
 	if sent, err = c.Flush(); !sent && err == nil {

@@ -78,6 +78,9 @@ func (c *conn) failedOf(op plugin.Op, err error) {
 	if int(op.Statement) >= len(c.statements) || c.broken.Load() || !errors.As(err, &server) {
 		return
 	}
+	if p := &c.stmts[op.Statement]; p.pieces != nil || p.copied > 0 {
+		return // the first is parsed each time, and neither has a plan of its own
+	}
 	outdated := server.Code == "0A000" && strings.Contains(server.Message, "cached plan")
 	// Types that were fixed when the statement was described may be the old ones.
 	outdated = outdated || c.unnamed && (server.Code == "42883" || server.Code == "42804") && !c.renewed[op.Statement]

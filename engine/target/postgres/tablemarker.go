@@ -155,6 +155,19 @@ var planned = []string{"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", 
 
 // addStatement adds what one statement writes to.
 func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error {
+	if n, ok := sqltext.Names(s.SQL); ok {
+		// The values of the EXECUTE may call functions; what it does is what was prepared.
+		tokens, err := sqltext.Tokens(n.Execute, sqltext.Postgres)
+		if err == nil {
+			err = f.functions(ctx, s.ID, tokens)
+		}
+		if err != nil {
+			return err
+		}
+		body := *s
+		body.SQL = n.Body
+		s = &body
+	}
 	tokens, err := sqltext.Tokens(s.SQL, sqltext.Postgres)
 	if err != nil || len(tokens) == 0 {
 		return nil //nolint:nilerr // the server will refuse it
@@ -174,7 +187,8 @@ func (f *footprint) addStatement(ctx context.Context, s *engine.Statement) error
 		query.SQL = strings.Repeat(" ", inner[0].At) + query.SQL[inner[0].At:] // tokens keep their places
 		s, tokens, first = &query, inner, 0
 	}
-	if verb := tokens[max(first, 0)].Upper(); !slices.Contains(planned, verb) && len(f.list) == known {
+	_, rows := sqltext.Fields(s.SQL)
+	if verb := tokens[max(first, 0)].Upper(); !rows && !slices.Contains(planned, verb) && len(f.list) == known {
 		f.add("the statement "+s.ID, true, verb, s.ID)
 	}
 	if !slices.ContainsFunc(tokens, func(t sqltext.Token) bool {
@@ -322,6 +336,8 @@ func targets(tokens []sqltext.Token) []written {
 		switch {
 		case operation == "LOCK" && i == 0:
 			return locked(tokens)
+		case operation == "COPY" && i == 0: // FROM STDIN: every other one is opaque, or a query
+			operation = "INSERT"
 		case (operation == "INSERT" || operation == "MERGE") && word(i+1) == "INTO", operation == "DELETE" &&
 			word(i+1) == "FROM", operation == "TRUNCATE" && word(i+1) == "TABLE":
 			at++

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,104 @@ func TestACopyIsAnAnswerLikeOthers(t *testing.T) {
 			}
 			if err := c.Exec(t.Context(), &batch, op(1), &res); err != nil || res.Rows != 1 {
 				t.Fatalf("%d rows, %v", res.Rows, err)
+			}
+		}
+	})
+}
+
+// TestValuesWithoutParameters: rows of a COPY and values of an EXECUTE reach the server as they are, through both ways of
+// sending; what it refuses of them leaves the session where it was.
+func TestValuesWithoutParameters(t *testing.T) {
+	bothPaths(t, func(t *testing.T, d target.Driver) {
+		dsn := pgtest.Start(t).NewDatabase(t)
+		admin, _ := connect(t, d, target.Config{DSN: secret.New(dsn)}, statements("SELECT 1"))
+		if err := admin.Exec(
+			t.Context(),
+			"CREATE TABLE kept (id int8 PRIMARY KEY, f float8, b bool, x bytea, at timestamptz, "+
+				"s text CHECK (s <> 'no'))",
+		); err != nil {
+			t.Fatal(err)
+		}
+		binds := []engine.Bind{{Name: "id", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64},
+			{Name: "b", Type: engine.TypeBool}, {Name: "x", Type: engine.TypeBytes}, {Name: "at", Type: engine.TypeTimestamp},
+			{Name: "s", Type: engine.TypeText}}
+		const prepare = "PREPARE keep (int8, float8, bool, bytea, timestamptz, text) AS " +
+			"INSERT INTO kept VALUES ($1, $2, $3, $4, $5, $6) RETURNING id, x, s, f; "
+		_, c := connect(t, d, target.Config{DSN: secret.New(dsn)}, []engine.Statement{
+			{ID: "copy", SQL: "COPY kept (id, f, b, x, at, s) FROM STDIN", Binds: slices.Concat(binds, binds)},
+			{ID: "named", SQL: prepare + "EXECUTE keep($1, $2, $3, $4, $5, $6)", Binds: binds,
+				Columns: []string{"id", "x", "s", "f"}},
+			{ID: "same", SQL: "EXECUTE keep(-1-$1, $4, false, $2, now(), $3)", Binds: binds[:4]},
+			{ID: "rows", SQL: "COPY kept (id, x, s, f) FROM STDIN", Binds: binds[:4]},
+			{ID: "one", SQL: "SELECT 1"}})
+		for _, s := range []string{"plain", "it's", `back\slash \N`, "tab\tline\nend\r", "", "ü€𝄞", `\'; DROP TABLE kept; --`} {
+			b := &plugin.Batch{}
+			add := func(id int64, null bool) {
+				text := func(of string, typ engine.ValueType) plugin.Value {
+					b.Data = append(b.Data, of...)
+					return plugin.Value{Type: typ, Off: uint32(len(b.Data) - len(of)), Len: uint32(len(of))}
+				}
+				b.Args = append(b.Args, plugin.Value{Type: engine.TypeI64, I: id})
+				if null {
+					b.Args = append(b.Args, make([]plugin.Value, 5)...)
+					return
+				}
+				b.Args = append(b.Args, plugin.Value{Type: engine.TypeF64, F: -1.5e-7}, plugin.Value{Type: engine.TypeBool, I: 1},
+					text("\x00'\\\xff", engine.TypeBytes), plugin.Value{Type: engine.TypeTimestamp, I: 1_700_000_000_123_456},
+					text(s, engine.TypeText))
+			}
+			add(-9_000_000_000, false)
+			add(2, true)
+			add(3, false)
+			run := func(op plugin.Op) (target.Result, error) {
+				var res target.Result
+				err := c.Exec(t.Context(), b, op, &res)
+				return res, err
+			}
+			ref := func(columns ...uint8) uint32 {
+				from := len(b.Args)
+				for _, column := range columns {
+					b.Args = append(b.Args, plugin.Ref(1, column))
+				}
+				return uint32(from)
+			}
+			for _, op := range []plugin.Op{{Statement: plugin.StatementBegin}, {Statement: 0, NArgs: 12},
+				{Statement: 1, FirstArg: 12, NArgs: 6, Referred: true}, {Statement: 2, FirstArg: ref(0, 1, 2, 3), NArgs: 4}} {
+				if res, err := run(op); err != nil || op.Statement == 0 && res.Rows != 2 {
+					t.Fatalf("%q: %#x: %d rows, %v", s, op.Statement, res.Rows, err)
+				}
+			}
+			// A COPY of the same key is refused at its row, one of a bad value at its field, and the rest of it is passed over.
+			for _, bad := range []plugin.Op{{Statement: 3, FirstArg: ref(0, 1, 2, 3), NArgs: 4}, {Statement: 0, NArgs: 6}} {
+				if _, err := run(bad); err == nil || c.Broken() || target.TransactionOf(c) != target.TransactionFailed {
+					t.Fatalf("%q: %v, broken %v", s, err, c.Broken())
+				}
+				for _, end := range []uint16{plugin.StatementRollback, 4, plugin.StatementBegin} {
+					if _, err := run(op(end)); err != nil {
+						t.Fatalf("%q: after a refused COPY: %v", s, err)
+					}
+				}
+				if bad.Statement == 0 {
+					break
+				}
+				if _, err := run(plugin.Op{Statement: 0, NArgs: 12}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, op := range []plugin.Op{{Statement: 0, NArgs: 12}, {Statement: 1, FirstArg: 12, NArgs: 6, Referred: true},
+				{Statement: plugin.StatementCommit}} {
+				if _, err := run(op); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rs, err := admin.Query(t.Context(), "SELECT count(*) FILTER (WHERE f = -1.5e-7 AND b AND x = '\\x00275cff' AND "+
+				"at = '2023-11-14 22:13:20.123456Z' AND s = $1), count(*) FILTER (WHERE id = 2 AND num_nulls(f, b, x, at, s) = 5), "+
+				"count(*) FROM kept", s)
+			if err != nil || fmt.Sprint(rs.Rows) != "[[2 1 3]]" {
+				t.Fatalf("%q: the table holds %v, %v", s, rs, err)
+			}
+			if err := admin.Exec(t.Context(), "TRUNCATE kept"); err != nil {
+				t.Fatal(err)
 			}
 		}
 	})

@@ -16,14 +16,21 @@ type column struct {
 	sampled bool
 	// checkedDomain: a domain of the column's type has checks.
 	checkedDomain bool
+	// expression is what the database computes a generated column with.
+	expression string
 }
 
 // columnsQuery lists the columns. A domain counts as the type under it; its
 // checks make the column one whose values are sampled.
 func columnsQuery(oid, kind string) sdk.Query {
-	updatable := "true"
+	updatable, behind := "true", ""
+	of := "a"
 	if kind == "v" {
 		updatable = "pg_catalog.pg_column_is_updatable(a.attrelid::regclass, a.attnum, true)"
+		// A column of the table behind a view that has its name is it, and what is left out there gets its default.
+		behind = " LEFT JOIN pg_catalog.pg_attribute v ON v.attrelid = " + baseOf(oid) +
+			" AND v.attname = a.attname AND v.attnum > 0 AND NOT v.attisdropped AND v.atttypid = a.atttypid"
+		of = "v"
 	}
 	return sdk.Query{ID: "columns", SQL: `WITH RECURSIVE base(col, typ, mod, checked, required, domainchecks) AS (
  SELECT a.attnum, a.atttypid, a.atttypmod, false, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid +
@@ -31,12 +38,19 @@ func columnsQuery(oid, kind string) sdk.Query {
  UNION ALL
  SELECT b.col, t.typbasetype, t.typtypmod, true, b.required OR t.typnotnull,
   b.domainchecks OR EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c') FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
-SELECT a.attnum::text, a.attname::text, pg_catalog.format_type(b.typ, b.mod), pg_catalog.format_type(b.typ, NULL),
- (NOT (a.attnotnull OR b.required))::text, a.atthasdef::text, a.attidentity::text, a.attgenerated::text, t.typtype::text, t.typcategory::text, b.checked::text, b.mod::text,
- b.domainchecks::text, coalesce((SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''), (` + updatable + `)::text
+SELECT coalesce(` + of + `.attnum, -a.attnum)::text, a.attname::text, pg_catalog.format_type(b.typ, b.mod), pg_catalog.format_type(b.typ, NULL),
+ (NOT (coalesce(` + of + `.attnotnull, false) OR b.required))::text, coalesce(` + of + `.atthasdef, false)::text, coalesce(` + of + `.attidentity::text, ''), coalesce(` + of + `.attgenerated::text, ''), t.typtype::text, t.typcategory::text, b.checked::text, b.mod::text,
+ b.domainchecks::text, coalesce((SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = ` + of + `.attrelid AND d.adnum = ` + of + `.attnum), ''), (` + updatable + `)::text
 FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd'
- JOIN pg_catalog.pg_attribute a ON a.attrelid = ` + oid + `::oid AND a.attnum = b.col
+ JOIN pg_catalog.pg_attribute a ON a.attrelid = ` + oid + `::oid AND a.attnum = b.col` + behind + `
 ORDER BY a.attnum`}
+}
+
+// baseOf is the table behind a view, as far as it is one alone, in SQL.
+func baseOf(oid string) string {
+	return `(SELECT CASE WHEN count(DISTINCT b.oid) = 1 THEN min(b.oid::int8) END::oid FROM pg_catalog.pg_rewrite r
+  JOIN pg_catalog.pg_depend d ON d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass
+  JOIN pg_catalog.pg_class b ON b.oid = d.refobjid AND b.relkind IN ('r','p','f') WHERE r.ev_class = ` + oid + `::oid)`
 }
 
 // keysQuery lists the unique indexes that can serve as a key, the primary key first.
@@ -65,6 +79,9 @@ func readColumns(r sdk.Result) []column {
 		c.HasDefault = isTrue(row.At(5)) && generated == "" || identity == "d"
 		c.Generated = generated != "" || identity == "a" || row.At(14).Str() == "false" || row.At(14).Str() == "f"
 		c.checkedDomain = isTrue(row.At(12))
+		if generated != "" {
+			c.expression = row.At(13).Str()
+		}
 		c.Fresh = identity != "" || generated == "" && isFresh(row.At(13).Str())
 		c.sampled = isTrue(row.At(10)) || row.At(8).Str() != "b" || row.At(9).Str() == "A"
 		if mod, _ := row.At(11).Int(); mod > 4 && (base == "character varying" || base == "character") {

@@ -25,7 +25,12 @@ func boundQuery(oid string) sdk.Query {
  (c.confrelid = c.conrelid)::text,
  coalesce((SELECT r.relname::text FROM pg_catalog.pg_class r WHERE r.oid = c.confrelid), ''),
  coalesce((SELECT string_agg(o.oprname::text, ' ' ORDER BY x.n) FROM unnest(c.conexclop) WITH ORDINALITY AS x(op, n)
-  JOIN pg_catalog.pg_operator o ON o.oid = x.op), '')
+  JOIN pg_catalog.pg_operator o ON o.oid = x.op), ''),
+ coalesce((SELECT n.nspname::text FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+  WHERE r.oid = c.confrelid), ''),
+ coalesce((SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY x.n) FROM unnest(c.confkey) WITH ORDINALITY AS x(num, n)
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = x.num), ''),
+ CASE WHEN c.contype = 'c' THEN coalesce(pg_catalog.pg_get_expr(c.conbin, c.conrelid), '') ELSE '' END
 FROM pg_catalog.pg_constraint c WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c','x') ORDER BY c.conname`,
 	}
 }
@@ -43,11 +48,11 @@ WHERE i.indrelid = ` + oid + `::oid AND i.indisunique AND i.indisvalid ORDER BY 
 }
 
 // triggersQuery lists the row triggers with what their functions say.
-func triggersQuery(oid string) sdk.Query {
+func triggersQuery(oid, bound string) sdk.Query {
 	return sdk.Query{ID: "triggers", SQL: `SELECT t.tgname::text, substr(p.prosrc, 1, ` + strconv.Itoa(functionLength) +
 		`), pg_catalog.encode(t.tgargs, 'escape'), pg_catalog.pg_get_triggerdef(t.oid)
 FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
-WHERE t.tgrelid = ` + oid + `::oid AND NOT t.tgisinternal AND t.tgenabled IN ('O','A') AND (t.tgtype & 1) = 1 ORDER BY t.tgname`}
+WHERE t.tgrelid IN (` + oid + `::oid, ` + bound + `::oid) AND NOT t.tgisinternal AND t.tgenabled IN ('O','A') AND (t.tgtype & 1) = 1 ORDER BY t.tgname`}
 }
 
 // partitionsQuery lists the ways in which a table, and what it is a part of, is divided.
@@ -85,11 +90,17 @@ WHERE c.confrelid = ` + oid + `::oid AND c.contype = 'f' AND c.confupdtype IN ('
 	}
 }
 
-// shapeQueries ask what may be written to a table.
-func shapeQueries(oid string) []sdk.Query {
-	return []sdk.Query{boundQuery(oid), uniqueQuery(oid), triggersQuery(oid), partitionsQuery(oid), referencesQuery(oid),
+// shapeQueries ask what may be written to a table; of a view they ask it of the table behind.
+func shapeQueries(own, oid string) []sdk.Query {
+	return []sdk.Query{
+		boundQuery(oid),
+		uniqueQuery(oid),
+		triggersQuery(own, oid),
+		partitionsQuery(oid),
+		referencesQuery(oid),
 		pointedQuery(oid),
-		{ID: "nonce", SQL: "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8::text"}}
+		{ID: "nonce", SQL: "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8::text"},
+	}
 }
 
 // numbered are the names of the columns with these attribute numbers. A number 0 stands for an expression.
@@ -146,8 +157,11 @@ func (t *table) readConstraints(req *jsondoc.Value) {
 		switch row.At(0).Str() {
 		case "c":
 			c.Kind = sdk.Check
+			t.readOrder(row.At(8).Str())
 		case "f":
 			c.Kind, c.References, c.Self = sdk.ForeignKey, row.At(4).Str(), isTrue(row.At(3))
+			t.parents = append(t.parents, parent{constraint: len(t.constraints), columns: c.Columns, keys: row.At(7).Str(),
+				name: tableName{schema: row.At(6).Str(), table: row.At(4).Str(), exact: true}})
 		case "x":
 			c.Kind = sdk.Exclusion
 			operators := strings.Fields(row.At(5).Str())
@@ -173,6 +187,9 @@ func (t *table) readConstraints(req *jsondoc.Value) {
 			sdk.Constraint{Kind: sdk.PointedAt, Columns: t.numbered([]string{pointed.At(i).At(0).Str()})})
 	}
 	for _, c := range t.columns {
+		if columns := t.numbers(t.inputs(c)); len(columns) > 0 {
+			t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Check, Columns: columns})
+		}
 		if c.checkedDomain {
 			t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Domain, Columns: []string{c.Name}})
 		}
@@ -197,10 +214,35 @@ func (t *table) readUnique(rows *jsondoc.Value) {
 				c.Columns = added(c.Columns, name)
 			}
 		}
+		// What the database computes is another value where a column is that it computes it from.
+		for _, column := range t.columnsOf(c.Columns) {
+			for _, name := range t.inputs(column) {
+				c.Columns = added(c.Columns, name)
+			}
+		}
 		if len(c.Columns) > 0 {
 			t.constraints = append(t.constraints, c)
 		}
 	}
+}
+
+// inputs are the columns that a generated column is computed from.
+func (t *table) inputs(c column) []string {
+	if c.expression == "" {
+		return nil
+	}
+	return t.mentioned(c.expression)
+}
+
+// numbers are those of columns that hold numbers: what is computed from them may be too large for its type.
+func (t *table) numbers(names []string) []string {
+	var list []string
+	for _, c := range t.columnsOf(names) {
+		if base := strings.SplitN(c.DBType, "(", 2)[0]; c.Type == sdk.I64 || c.Type == sdk.F64 || base == "numeric" {
+			list = append(list, c.Name)
+		}
+	}
+	return list
 }
 
 // readTriggers finds the columns that triggers read or set: NEW.column in their functions and conditions, and
@@ -376,6 +418,7 @@ func withinBytes(columns []column, from, order string, bytes int) string {
 // writable asks what inserts, updates and deletes need to know; done is false while the host is being asked.
 func (t *table) writable(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 	queries := append(t.topQueries(), t.referenceQueries(req)...)
+	queries = append(queries, t.parentQueries()...)
 	if q, wanted := t.valuesQuery(); wanted {
 		queries = append(queries, q)
 	}
@@ -390,6 +433,7 @@ func (t *table) writable(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 			t.columns[i].HasTop, t.columns[i].Top = true, top
 		}
 	}
+	t.readParents(req)
 	rows := sdk.ResultOf(req, "references").Rows
 	for i := range rows.Len() {
 		row := rows.At(i)
@@ -408,6 +452,10 @@ func (t *table) writable(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 
 // writeValues writes the sample of whole rows.
 func (t *table) writeValues(w *jsondoc.Writer, req *jsondoc.Value) {
+	if t.rows == 0 {
+		t.writeParents(w, req)
+		return
+	}
 	sample := sdk.ResultOf(req, "values")
 	if sample.Err != "" {
 		t.notes = append(t.notes, "Sampling rows of "+t.name.sql()+" failed: "+sample.Err)

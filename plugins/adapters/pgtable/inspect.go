@@ -39,7 +39,13 @@ type table struct {
 	notes    []string
 	// constraints are what binds the values of columns; readable for workloads that take a table as it is.
 	constraints []sdk.Constraint
-	nonce       int64
+	// parents are the tables that foreign keys refer to, orders what checks say of two columns.
+	parents []parent
+	orders  []order
+	// free is the place of the unique constraint for which free rows were looked for, and of the foreign keys whose
+	// parents they are of.
+	free  *freeRows
+	nonce int64
 	// keySample is how many keys operations choose among at most.
 	keySample int64
 }
@@ -73,7 +79,11 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 		queries := []sdk.Query{columnsQuery(t.oid, t.kind), keysQuery(t.oid),
 			{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() +
 				" LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"}}
-		sdk.Ask(w, append(queries, shapeQueries(t.oid)...)...)
+		bound := t.oid
+		if t.kind == "v" {
+			bound = baseOf(t.oid)
+		}
+		sdk.Ask(w, append(queries, shapeQueries(t.oid, bound)...)...)
 		return nil
 	}
 	if err := t.readShape(req); err != nil {
@@ -377,6 +387,7 @@ func (t *table) write(w *jsondoc.Writer, req *jsondoc.Value, sampled []column, s
 			Key("limit").Int(t.keySample).EndObject()
 	}
 	t.writeValues(w, req)
+	t.writeFree(w, req)
 	if sample.Rows.Len() > 0 {
 		t.writePool(w, sampled, sample)
 	}

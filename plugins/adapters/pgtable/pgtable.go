@@ -32,7 +32,7 @@ const (
 		"pg_catalog.pg_column_is_updatable pg_catalog.pg_get_expr pg_catalog.pg_get_indexdef pg_catalog.pg_get_triggerdef " +
 		"pg_catalog.pg_get_partkeydef pg_catalog.pg_partition_tree pg_catalog.pg_partition_root " +
 		"pg_catalog.to_jsonb array_to_string substr ceil sum octet_length clock_timestamp " +
-		"unnest count min max row_number floor random generate_series coalesce nullif string_agg quote_ident extract"
+		"unnest count min max least greatest row_number floor random generate_series coalesce nullif string_agg quote_ident extract"
 )
 
 // settle has the server check at once what it would check at COMMIT.
@@ -45,7 +45,9 @@ func (a Adapter) Manifest() sdk.Manifest {
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {reads " + catalogs + " " + functions + "}",
 			"WITH RECURSIVE {reads base " + catalogs + " " + functions + "}",
-			"SELECT 1 FROM {name} WHERE ({names}) IS NOT NULL LIMIT 1"}, // whether a row of another table refers to one
+			"SELECT 1 FROM {name} WHERE ({names}) IS NOT NULL LIMIT 1", // whether a row of another table refers to one
+			"WITH " + leftPattern + " SELECT {reads " + functions + "}",
+			"WITH " + leftPattern + ", " + rightPattern + ", " + pairsPattern + " SELECT {reads " + functions + "}"},
 		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})",
 			"INSERT INTO {table} DEFAULT VALUES", "UPDATE {table} SET {reads}", "DELETE FROM {table} WHERE {reads}"},
 		DDL: []string{"CREATE TABLE {table} ({*}) {*}", "CREATE INDEX ON {table} ({*})",

@@ -23,6 +23,8 @@ const (
 type filled struct {
 	values
 	from origin
+	// free: rows of other tables that go together to a new row have its value, if they have the column.
+	free bool
 }
 
 // chooser decides which columns are written, and with which values.
@@ -54,7 +56,8 @@ func newChooser(t *sdk.Table, p *params) *chooser {
 		ch.sets = append(ch.sets, sdk.Constraint{Kind: sdk.Unique, Columns: t.Key})
 	}
 	for _, c := range t.Columns {
-		if one := []string{c.Name}; c.Unique && !known(one) {
+		// What the database computes is unique with what it is computed from.
+		if one := []string{c.Name}; c.Unique && !known(one) && !(c.Generated && ch.told) {
 			ch.sets = append(ch.sets, sdk.Constraint{Kind: sdk.Unique, Columns: one})
 		}
 	}
@@ -142,11 +145,14 @@ type insertion struct {
 	byHand   bool
 	included map[string]bool
 	carriers map[string]bool
+	// free is the set whose values come from rows of other tables that go together to a new one.
+	free *sdk.Constraint
 }
 
 // insertColumns chooses what an INSERT names: what the database does not fill itself, what belongs to that, and columns
 // that make each row another one. why is the reason when it cannot be, and cure what helps besides leaving INSERT out.
-func (ch *chooser) insertColumns() (list []filled, why, cure string) {
+// free is a set of columns whose values rows of other tables have, in combinations that are not in the table yet.
+func (ch *chooser) insertColumns() (list []filled, free *sdk.Constraint, why, cure string) {
 	in := &insertion{
 		chooser:  ch,
 		byHand:   len(ch.p.insertColumns) > 0,
@@ -154,15 +160,15 @@ func (ch *chooser) insertColumns() (list []filled, why, cure string) {
 		carriers: map[string]bool{},
 	}
 	if why, cure = in.include(); why != "" {
-		return nil, why, cure
+		return nil, nil, why, cure
 	}
 	if why, cure = in.avoidDeleted(); why != "" {
-		return nil, why, cure
+		return nil, nil, why, cure
 	}
 	in.complete()
 	for i := range ch.sets {
 		if why, cure = in.carry(&ch.sets[i]); why != "" {
-			return nil, why, cure
+			return nil, nil, why, cure
 		}
 	}
 	for _, c := range ch.table.Columns {
@@ -171,13 +177,14 @@ func (ch *chooser) insertColumns() (list []filled, why, cure string) {
 		}
 		f, why, cure := in.fill(c)
 		if why != "" {
-			return nil, why, cure
+			return nil, nil, why, cure
 		}
 		if f != nil {
+			f.free = in.free != nil && has(in.free.Columns, c.Name)
 			list = append(list, *f)
 		}
 	}
-	return list, "", ""
+	return list, in.free, "", ""
 }
 
 // include takes the columns that were asked for, or those that the database does not fill.
@@ -297,6 +304,9 @@ func (in *insertion) carry(set *sdk.Constraint) (why, cure string) {
 	}
 	// A column that is free is better than NULL, which is better than values that a check is likely to refuse.
 	const free = 100
+	if rank < free && in.combine(set) {
+		return "", ""
+	}
 	if rank < free && in.leaveNull(set) {
 		return "", ""
 	}
@@ -315,7 +325,29 @@ func (in *insertion) carry(set *sdk.Constraint) (why, cure string) {
 	if set.Name != "" {
 		why += ", as the " + kind + " " + quote(set.Name) + " has it"
 	}
-	return why + ", and new ones cannot be made: " + strings.Join(in.obstacles(set.Columns), ", "), ""
+	why += ", and new ones cannot be made: " + strings.Join(in.obstacles(set.Columns), ", ")
+	if set.LeftKnown {
+		return why + ", and of the rows of such tables " + strconv.FormatInt(set.Left, 10) +
+			" combinations are left that it does not have", "Insert more rows into the tables that they refer to."
+	}
+	return why, ""
+}
+
+// combine takes the values of a set from rows of other tables, in combinations that the table does not have.
+func (in *insertion) combine(set *sdk.Constraint) bool {
+	if !set.LeftKnown || set.Left < fewKeys || in.free != nil {
+		return false
+	}
+	for _, name := range set.Columns {
+		if in.byHand && !in.included[name] {
+			return false
+		}
+	}
+	for _, name := range set.Columns {
+		in.included[name] = true
+	}
+	in.free = set
+	return true
 }
 
 // carrierRank says how well new values can be made in a column: 100 and more where it is free, 0 not at all.
@@ -361,7 +393,8 @@ func (in *insertion) leaveNull(set *sdk.Constraint) bool {
 		return false
 	}
 	for _, name := range set.Columns {
-		if c := in.table.Column(name); c != nil && c.Nullable && !c.HasDefault && !in.carriers[name] {
+		if c := in.table.Column(name); c != nil && c.Nullable && !c.HasDefault && !c.Generated &&
+			!in.carriers[name] {
 			in.included[name] = false
 			return true
 		}
@@ -402,10 +435,13 @@ func (in *insertion) fill(c sdk.Column) (f *filled, why, cure string) {
 		return &filled{values: v, from: fresh}, "", ""
 	case b == nil && v.maker != makeNothing:
 		return &filled{values: v}, "", ""
-	case in.table.Rows > 0:
+	case in.table.Rows > 0, b != nil && b.Kind == sdk.ForeignKey && b.Parents > 0:
 		return &filled{values: v, from: fromRow}, "", ""
 	case leave:
 		return nil, "", ""
+	case b != nil && b.Kind == sdk.ForeignKey && b.ParentsKnown:
+		return nil, "the column " + quote(c.Name) + " refers to the table " + b.References + ", which has no rows",
+			"Insert rows into " + b.References + " first."
 	case b != nil && b.Kind == sdk.ForeignKey:
 		return nil, "the column " + quote(c.Name) + " refers to the table " + b.References +
 			", its values can only be taken from existing rows, and there are none", "Insert a first row by hand."
@@ -454,10 +490,41 @@ func (ch *chooser) updateColumns() (list []filled, why, cure string) {
 	}
 	if list == nil {
 		return nil, "it has no column outside its key whose values can be made, or taken from other rows, without " +
-			"breaking a constraint", "Name the columns with workload.params.update_columns."
+			"breaking a constraint" + ch.bindings(), "Name the columns with workload.params.update_columns."
 	}
 	return list, "", ""
 }
+
+// bindings say of the columns outside the key what binds them.
+func (ch *chooser) bindings() string {
+	var list []string
+	for _, c := range ch.table.Columns {
+		if ch.table.IsKey(c.Name) || len(list) == mostNamed {
+			continue
+		}
+		what := "unique"
+		switch b := ch.binding(c.Name); {
+		case c.Generated:
+			what = "computed by the database"
+		case b != nil:
+			if what = strings.ReplaceAll(b.Kind, "_", " "); b.Name != "" {
+				what += " " + b.Name
+			}
+		case ch.isPointedAt(c.Name):
+			what = "other rows refer to it"
+		case !ch.isUnique(c.Name):
+			what = c.DBType
+		}
+		list = append(list, quote(c.Name)+" ("+what+")")
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ")
+}
+
+// mostNamed bounds the columns that a refusal names.
+const mostNamed = 8
 
 // freshUpdate sets a column that is unique and free to a new value.
 func (ch *chooser) freshUpdate() []filled {

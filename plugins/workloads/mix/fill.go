@@ -22,6 +22,8 @@ type generator struct {
 	fill, change []source
 	// makers make the unique values, by column.
 	makers []*newKeys
+	// free gives new combinations of rows of other tables; nil where the plan has none.
+	free *combinations
 	// thinkDue: the pause before the next operation has been issued.
 	thinkDue bool
 }
@@ -30,6 +32,7 @@ type generator struct {
 // maker of unique values, or a maker of random ones.
 type source struct {
 	key     bool
+	free    *freeColumn
 	sampled *poolColumn
 	unique  *newKeys
 	values  values
@@ -78,6 +81,11 @@ func (mix) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	) ^ gen.Mix(
 		uint64(t.Nonce),
 	) ^ g.pool.salt
+	if pl.free != nil {
+		if g.free, err = newCombinations(&req, pl); err != nil {
+			return nil, err
+		}
+	}
 	if p.weights[insert] > 0 {
 		if g.fill, err = g.sources(insert, pl.fill, &req, salt); err != nil {
 			return nil, err
@@ -118,6 +126,11 @@ func (g *generator) sources(kind int, columns []filled, req *sdk.OpenRequest, sa
 func (g *generator) sourceOf(kind int, f *filled, req *sdk.OpenRequest, salt uint64) (source, error) {
 	name, t := f.column.Name, g.plan.table
 	s := source{values: f.values}
+	if f.free {
+		if s.free = g.free.column(name); s.free != nil {
+			return s, nil
+		}
+	}
 	switch f.from {
 	case fresh:
 		m := g.makerOf(&f.column, req, salt)
@@ -157,6 +170,8 @@ func (g *generator) put(b *sdk.Batch, s *source, row int64) {
 	switch {
 	case s.key:
 		g.keys.maker.put(b, g.keys.inserted)
+	case s.free != nil:
+		g.free.put(b, s.free)
 	case s.unique != nil:
 		s.unique.next(b)
 	case s.sampled != nil:
@@ -223,6 +238,9 @@ func (g *generator) one(b *sdk.Batch) error {
 	case insert:
 		if err := g.checkRoom(insert, g.fill); err != nil {
 			return err
+		}
+		if g.free != nil && !g.free.advance() {
+			return g.plan.planError(insert, g.plan.usedUp())
 		}
 	case update:
 		if err := g.checkRoom(update, g.change); err != nil {

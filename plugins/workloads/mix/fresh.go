@@ -50,6 +50,8 @@ func newMaker(c *sdk.Column, t *sdk.Table, sampled *poolColumn, salt uint64) *ne
 	case makeInt:
 		m.startInt(top, hasTop || alone || t.Rows == 0, salt)
 	case makeNumeric:
+		m.step = m.values.numericStep()
+		top = (top + m.step - 1) / m.step * m.step
 		until(m.values.largest())
 	case makeFloat:
 		if baseType(c.DBType) == "real" || baseType(c.DBType) == "float4" {
@@ -128,6 +130,21 @@ func (v *values) largest() int64 {
 	return n - 1
 }
 
+// numericStep is the difference of whole numbers that a numeric column keeps: 100 for numeric(5,-2).
+func (v *values) numericStep() int64 {
+	_, rest, _ := strings.Cut(v.column.DBType, ",")
+	rest, _, _ = strings.Cut(rest, ")")
+	s, err := strconv.Atoi(strings.TrimSpace(rest))
+	step := int64(1)
+	for range -s {
+		if err != nil || step >= 1e15 {
+			break
+		}
+		step *= 10
+	}
+	return step
+}
+
 // timeStep is the difference that timestamp(p) keeps, in µs.
 func timeStep(dbType string) int64 {
 	_, rest, ok := strings.Cut(dbType, "(")
@@ -162,7 +179,7 @@ func (m *newKeys) put(b *sdk.Batch, n int64) {
 	case makeTimestamp, makeDate:
 		b.Timestamp(m.start + m.step*number)
 	case makeNumeric:
-		putNumeric(b, m.start+number, 0, 0)
+		putNumeric(b, m.start+m.step*number, 0, 0)
 	case makeFloat:
 		b.F64(float64(m.start + number))
 	case makeUUID:

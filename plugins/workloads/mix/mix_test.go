@@ -288,3 +288,67 @@ func openRequest(t *testing.T) sdk.OpenRequest {
 	}
 	return sdk.ReadOpenRequest(v)
 }
+
+// TestCombinations: the slots insert each combination that is free once between them, and no other.
+func TestCombinations(t *testing.T) {
+	const left, right = 13, 11
+	table := object{
+		"name":          "orders",
+		"physical_name": "orders",
+		"key":           []string{"a", "b"},
+		"rows":          40,
+		"columns": []object{
+			{"name": "a", "type": "i64", "db_type": "bigint"},
+			{"name": "b", "type": "text", "db_type": "text"},
+		},
+		"constraints": []object{{"kind": "foreign_key", "name": "fa", "columns": []string{"a"}, "references": "as"},
+			{"kind": "foreign_key", "name": "fb", "columns": []string{"b"}, "references": "bs"},
+			{"kind": "unique", "name": "pk", "columns": []string{"a", "b"}, "left": left*right - left}},
+	}
+	var rows [][]any
+	var taken []string
+	free := map[string]bool{}
+	for l := range left {
+		rows = append(rows, []any{l})
+		// Row l is with row l % right of the others.
+		digits := []byte("000")
+		digits[l%right/4] = "1248"[l%right%4]
+		taken = append(taken, string(digits))
+		for r := range right {
+			free[fmt.Sprint(l, " r", r)] = r != l%right
+		}
+	}
+	for r := range right {
+		rows = append(rows, []any{fmt.Sprint("r", r)})
+	}
+	n := 0
+	for slot := range 8 {
+		req := request(`{"weights":{"INSERT":1}}`, slot, table)
+		req["free"] = []object{{"table": "orders", "columns": []string{"a", "b"}, "rows": rows,
+			"free": object{"constraint": []string{"a", "b"}, "columns": 1, "left": left, "taken": taken}}}
+		p := opened(t, req)
+		for {
+			ops, err := p.Fill(1)
+			if err != nil {
+				if !strings.Contains(err.Error(), "all combinations of (a, b)") {
+					t.Fatal(err)
+				}
+				break
+			}
+			pair := fmt.Sprint(ops[0].Args[0].I, " ", string(ops[0].Args[1].Data))
+			if !free[pair] {
+				t.Fatalf("%s is not free, or was inserted before", pair)
+			}
+			free[pair] = false
+			n++
+		}
+	}
+	if n != left*right-left {
+		t.Errorf("%d combinations were inserted, of %d", n, left*right-left)
+	}
+	table["constraints"].([]object)[2]["left"] = 99
+	if err := sdktest.Workload(mix{}).Open(request(`{"weights":{"INSERT":1}}`, 0, table)); err == nil ||
+		!strings.Contains(err.Error(), "99 combinations are left") || !strings.Contains(err.Error(), "(a, b)") {
+		t.Errorf("too few are left: %v", err)
+	}
+}

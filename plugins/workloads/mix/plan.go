@@ -19,6 +19,9 @@ type plan struct {
 	list      []sdk.Statement
 	// fill are the columns that INSERT names, change those that UPDATE sets.
 	fill, change []filled
+	// free is the set of columns that rows of other tables fill, in combinations that the table does not have; nil for
+	// none.
+	free *sdk.Constraint
 }
 
 func makePlan(p *params, tables []sdk.Table) (*plan, error) {
@@ -108,13 +111,20 @@ func binds(columns []filled) []sdk.Bind {
 
 // planInsert chooses the columns to fill. None is left to fill where the database fills every column itself.
 func (pl *plan) planInsert(p *params) (note string, err error) {
-	fill, why, cure := newChooser(pl.table, p).insertColumns()
+	fill, free, why, cure := newChooser(pl.table, p).insertColumns()
 	if why != "" {
 		return "", pl.refusal(insert, why, cure)
 	}
-	pl.fill = fill
+	pl.fill, pl.free = fill, free
 	if note, err = pl.narrow(); err != nil {
 		return "", err
+	}
+	if free != nil {
+		if note != "" {
+			note += " "
+		}
+		note += "INSERT has at least " + strconv.FormatInt(free.Left, 10) + " combinations of (" +
+			strings.Join(free.Columns, ", ") + ") left that " + pl.name() + " does not have; each is inserted once."
 	}
 	// A handful of values is used up before a run has begun.
 	for _, f := range pl.fill {

@@ -132,6 +132,9 @@ func (v *values) precision(dbType string) {
 	s, _ := strconv.Atoi(strings.TrimSpace(second))
 	v.whole = max(0, min(6, p-s))
 	v.scale = max(0, min(6, s))
+	if s < 0 { // it is rounded, and must not become one digit longer
+		v.whole = max(0, min(6, p-s-1))
+	}
 	if s > p {
 		v.whole, v.scale = 0, 0
 	}

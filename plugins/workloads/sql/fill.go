@@ -20,7 +20,7 @@ type issued struct {
 	bound       float64 // running sum of the weights
 	first       uint16
 	statements  [][]*maker
-	tuples      []int // how many binds each row of an INSERT has, where there are several
+	rows        [][]int // to which of several rows each bind belongs
 	transaction bool
 	rollback    float64 // share
 	shared      []*maker
@@ -53,7 +53,7 @@ func newStream(p *parsed, req *sdk.OpenRequest) (*stream, error) {
 				list = append(list, m)
 			}
 			out.statements = append(out.statements, list)
-			out.tuples = append(out.tuples, p.statements[i].tuple)
+			out.rows = append(out.rows, p.statements[i].rows)
 		}
 		s.groups = append(s.groups, out)
 	}
@@ -83,10 +83,14 @@ func (s *stream) issue(b *sdk.Batch, g *issued) {
 	}
 	for i, binds := range g.statements {
 		b.Op(g.first + uint16(i))
-		at := row
+		at, of := row, 0
 		for j, m := range binds {
-			if n := g.tuples[i]; n > 0 && j > 0 && j%n == 0 {
-				at = s.rand.Uint64()
+			if rows := g.rows[i]; rows != nil && rows[j] != of {
+				if of = rows[j]; of == 0 {
+					at = row // a parameter behind the rows
+				} else {
+					at = s.rand.Uint64()
+				}
 			}
 			m.put(b, s.rand, at)
 		}

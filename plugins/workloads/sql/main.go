@@ -61,14 +61,16 @@ func (workload) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statem
 			Param:       s.path,
 			NoRowsHint: "what its binds look for is not in the table: the generators key and row take what is there; with " +
 				"kind: GENERIC_SQL a statement need not find rows",
-			SQL:       map[string]string{"postgres": s.text.Numbered(), "snowflake": marked},
-			BindOrder: map[string][]int{"snowflake": order},
+			SQL: map[string]string{"postgres": s.text.Numbered()},
+		}
+		if !s.text.Rows && s.text.Prepares == "" { // Postgres alone has those
+			out.SQL["snowflake"], out.BindOrder = marked, map[string][]int{"snowflake": order}
 		}
 		if p.usesTable {
 			out.Table = tableName
 		}
 		for n, b := range s.binds {
-			out.Binds = append(out.Binds, sdk.Bind{Name: s.text.Names[n], Type: b.typ})
+			out.Binds = append(out.Binds, sdk.Bind{Name: s.names[n], Type: b.typ})
 		}
 		list = append(list, out)
 	}

@@ -33,11 +33,13 @@ type statement struct {
 	writes                bool
 	columns               []string
 	text                  *sqltext.Statement
-	// binds are in the order of text.Names.
+	// names are those of its parameters: those of the text, or the columns of the rows of a COPY.
+	names []string
+	// binds are in the order of names.
 	binds []*bind
 	path  string
-	// tuple is how many binds each row of an INSERT of several rows has; 0 where it is one row.
-	tuple int
+	// rows says of each bind to which of several rows it belongs, nil where there is one.
+	rows []int
 }
 
 // maxStatements is what the host takes.
@@ -176,10 +178,15 @@ func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]boo
 	if s.text, err = sqltext.Parse(sql); err != nil {
 		return s, errors.New(path + ".sql (" + s.id + "): " + err.Error())
 	}
-	if rows > 1 {
-		if binds, err = s.severalRows(sql, rows, binds, shared); err != nil {
-			return s, err
-		}
+	s.names = s.text.Names
+	switch {
+	case s.text.Rows:
+		binds, err = s.copiedRows(sql, rows, binds, shared)
+	case rows > 1:
+		binds, err = s.severalRows(sql, rows, binds, shared)
+	}
+	if err != nil {
+		return s, err
 	}
 	p.usesTable = p.usesTable || strings.Contains(sql, "{table}")
 	if err := s.classify(kind, message); err != nil {
@@ -188,52 +195,92 @@ func (p *parsed) readStatement(r *params.Reader, path string, ids map[string]boo
 	return s, s.match(binds, shared, p)
 }
 
+// rowSuffix tells the parameters of the rows apart.
+func rowSuffix(row int64) string {
+	if row == 0 {
+		return ""
+	}
+	return "__" + strconv.FormatInt(row+1, 10)
+}
+
+// inRow adds the bind of a parameter's name in one of several rows, if there is one of the name.
+func inRow(binds, shared []*bind, name string, row int64) []*bind {
+	b := find(binds, name)
+	if b == nil {
+		b = find(shared, name)
+	}
+	if b == nil || row == 0 {
+		return binds
+	}
+	return append(binds, &bind{name: name + rowSuffix(row), path: b.path, of: b})
+}
+
+// copiedRows makes the columns of a COPY the parameters of so many rows.
+func (s *statement) copiedRows(sql string, rows int64, binds, shared []*bind) ([]*bind, error) {
+	columns, _ := sqltext.Fields(sql)
+	for row := range rows {
+		for _, name := range columns {
+			binds = inRow(binds, shared, name, row)
+			s.names, s.rows = append(s.names, name+rowSuffix(row)), append(s.rows, int(row))
+		}
+	}
+	return binds, nil
+}
+
 // severalRows writes the row of an INSERT … VALUES so many times, with values of its own for each.
 func (s *statement) severalRows(sql string, rows int64, binds, shared []*bind) ([]*bind, error) {
 	wrong := func(what string) error { return errors.New(s.path + ".rows (" + s.id + "): " + what) }
 	from, to := sqltext.Row(sql)
-	if s.text.Verb != "INSERT" || to == 0 {
-		return nil, wrong("is for an INSERT with one row behind VALUES")
+	if s.text.Verb != "INSERT" && s.text.Verb != "MERGE" || to == 0 {
+		return nil, wrong("is for an INSERT with one row behind VALUES, a MERGE with one, and COPY FROM STDIN")
 	}
 	one, err := sqltext.Parse("VALUES " + sql[from:to])
 	if err != nil {
 		return nil, wrong(err.Error())
 	}
-	s.tuple = len(one.Names)
+	row := map[string]int{}
 	var text strings.Builder
 	text.WriteString(sql[:to])
-	for n := int64(2); n <= rows; n++ {
-		suffix := "__" + strconv.FormatInt(n, 10)
-		text.WriteString(", " + one.Renamed(suffix)[len("VALUES "):])
+	for n := int64(1); n < rows; n++ {
+		text.WriteString(", " + one.Renamed(rowSuffix(n))[len("VALUES "):])
 		for _, name := range one.Names {
-			b := find(binds, name)
-			if b == nil {
-				b = find(shared, name)
-			}
-			if b != nil {
-				binds = append(binds, &bind{name: name + suffix, path: b.path, of: b})
-			}
+			binds = inRow(binds, shared, name, n)
+			row[name+rowSuffix(n)] = int(n)
 		}
 	}
 	text.WriteString(sql[to:])
-	s.text, err = sqltext.Parse(text.String())
-	return binds, err
+	if s.text, err = sqltext.Parse(text.String()); err != nil {
+		return nil, wrong(err.Error())
+	}
+	s.names = s.text.Names
+	for _, name := range s.names {
+		s.rows = append(s.rows, row[name])
+	}
+	return binds, nil
 }
 
 // classify decides what kind of operation the statement is.
 func (s *statement) classify(kind int, message bool) error {
 	output := s.writes
 	s.writes, s.kind = s.text.Writes, sdk.GenericSQL
-	switch s.text.Verb {
+	verb := s.text.Verb
+	if s.text.Prepares != "" {
+		verb = s.text.Prepares
+	}
+	switch verb {
 	case "INSERT":
 		s.kind = sdk.Insert
+	case "COPY":
+		if s.text.Rows {
+			s.kind = sdk.Insert
+		}
 	case "UPDATE":
 		s.kind = sdk.Update
 	case "DELETE":
 		s.kind = sdk.Delete
 	}
 	if message {
-		if s.writes && !output && s.text.Verb != "CALL" && s.text.Verb != "EXECUTE" {
+		if s.writes && !output && verb != "CALL" && verb != "EXECUTE" {
 			return errors.New(s.path + ".writes is false, and " + s.id + " is " + s.text.Verb)
 		}
 		s.writes = output
@@ -252,10 +299,16 @@ func (s *statement) classify(kind int, message bool) error {
 
 // match finds the bind of each name in the SQL.
 func (s *statement) match(own, shared []*bind, p *parsed) error {
-	for _, name := range s.text.Names {
+	for _, name := range s.names {
 		b := find(own, name)
 		if b == nil {
 			b = find(shared, name)
+		}
+		if b == nil && s.text.Rows {
+			return errors.New(
+				s.path + ".binds: COPY names the column " + name + ", and " + s.id + " has no bind of that name. " +
+					"Add {name: " + name + ", generator: …}",
+			)
 		}
 		if b == nil {
 			return errors.New(s.path + ".binds: :" + name + " in the SQL of " + s.id + " has no bind. Add {name: " + name +
@@ -269,6 +322,9 @@ func (s *statement) match(own, shared []*bind, p *parsed) error {
 	}
 	for _, b := range own {
 		if b.of == nil && find(s.binds, b.name) == nil {
+			if s.text.Rows {
+				return errors.New(b.path + ": COPY does not name a column " + b.name + " in the SQL of " + s.id)
+			}
 			return errors.New(b.path + ": :" + b.name + " does not occur in the SQL of " + s.id)
 		}
 	}

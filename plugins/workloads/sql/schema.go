@@ -18,15 +18,15 @@ const parameterSchema = `{
 const idSchema = `"id":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,100}$"},`
 
 const statementSchema = `
-"sql":{"title":"SQL","description":"One SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE or COPY … TO STDOUT, the first also behind WITH; in a transaction also SAVEPOINT, RELEASE, ROLLBACK TO, SET LOCAL, SET CONSTRAINTS, LOCK, DECLARE, FETCH, MOVE and CLOSE. {table} is the table of the template.","type":"string","minLength":1,"maxLength":100000},
+"sql":{"title":"SQL","description":"One SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE, CALL, EXECUTE or COPY … TO STDOUT or FROM STDIN, the first also behind WITH; PREPARE name AS …; EXECUTE name(:a) prepares a statement under its name on each connection; in a transaction also SAVEPOINT, RELEASE, ROLLBACK TO, SET LOCAL, SET CONSTRAINTS, LOCK, DECLARE, FETCH, MOVE and CLOSE. {table} is the table of the template.","type":"string","minLength":1,"maxLength":100000},
 "kind":{"title":"Kind","description":"How its figures are grouped. Told by the verb when left out; GENERIC_SQL for SELECT.","enum":["POINT_LOOKUP","RANGE_SCAN","INSERT","UPDATE","DELETE","GENERIC_SQL"]},
 "writes":{"title":"Writes","description":"For a SELECT or CALL: whether it changes something.","type":"boolean"},
-"rows":{"title":"Rows","description":"For an INSERT … VALUES (…): how many rows it inserts, each with values of its own. 1 when left out; rows times parameters are at most 255.","type":"integer","minimum":1,"maximum":255},
+"rows":{"title":"Rows","description":"For an INSERT … VALUES (…), a MERGE … USING (VALUES (…)), and COPY table (…) FROM STDIN: how many rows it has, each with values of its own. 1 when left out; rows times parameters are at most 255.","type":"integer","minimum":1,"maximum":255},
 "columns":{"title":"Result columns","description":"The columns of its result, in their order, where a later statement of the transaction refers to them.","type":"array","maxItems":255,"items":{"type":"string","minLength":1}},
 "binds":{"title":"Parameters","description":"Where the values of :name come from.","type":"array","maxItems":255,"items":{
 "type":"object","additionalProperties":false,"required":["name"],
 "properties":{
-"name":{"title":"Name","description":"As in the SQL, without the colon.","type":"string","minLength":1,"maxLength":63},
+"name":{"title":"Name","description":"As in the SQL, without the colon; for COPY … FROM STDIN the name of a column.","type":"string","minLength":1,"maxLength":63},
 "generator":{"title":"Generator","description":"sequence: start, start+step … each number once in the whole run. uniform, zipfian: from min to max. normal: mean, stddev. choice: one of values, by weights. uuid. text: length, alphabet or pattern. timestamp: from, to. constant: value. key: a key of the table. new_key: an integer key that the table does not have yet. row: a column of a sampled row.",
 "enum":["sequence","uniform","zipfian","normal","choice","uuid","text","timestamp","constant","key","new_key","row"]},
 "type":{"title":"Type","description":"Told by the generator when left out: numbers are i64, or f64 with fractions; with decimals, and type text, they travel as text, as numeric columns want them.","enum":["i64","f64","text","bytes","bool","timestamp"]},

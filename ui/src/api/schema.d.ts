@@ -6369,8 +6369,12 @@ export interface components {
             columns: string[] | null;
             equal?: string[] | null;
             kind: string;
+            /** Format: int64 */
+            left?: number;
             name?: string;
             nulls_equal?: boolean;
+            /** Format: int64 */
+            parents?: number;
             partial?: boolean;
             references?: string;
             self?: boolean;
@@ -7205,6 +7209,14 @@ export interface components {
             out: number;
             /** Format: double */
             out_per_second: number;
+        };
+        FreeRows: {
+            /** Format: int64 */
+            columns: number;
+            constraint: string[] | null;
+            /** Format: int64 */
+            left: number;
+            taken?: string[] | null;
         };
         Freezes: {
             /** Format: int64 */
@@ -8650,6 +8662,7 @@ export interface components {
         };
         Pool: {
             columns: string[] | null;
+            free?: components["schemas"]["FreeRows"];
             keys?: components["schemas"]["PackedKeys"];
             rows: (unknown[] | null)[] | null;
             table: string;
@@ -10732,6 +10745,7 @@ export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type FragmentCounts = components['schemas']['FragmentCounts'];
+export type FreeRows = components['schemas']['FreeRows'];
 export type Freezes = components['schemas']['Freezes'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];

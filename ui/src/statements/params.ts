@@ -45,9 +45,10 @@ function comment(sql: string, at: number): number {
   return sql.length;
 }
 
-/** parametersOf lists every occurrence in order. */
+/** parametersOf lists every occurrence in order. Those of what PREPARE prepares have numbers, and are none. */
 export function parametersOf(sql: string): Param[] {
   const list: Param[] = [];
+  let prepared = /^\s*prepare\b/i.test(sql);
   for (let at = 0; at < sql.length;) {
     if (sql.startsWith('/*', at)) {
       at = comment(sql, at);
@@ -60,18 +61,29 @@ export function parametersOf(sql: string): Param[] {
       castTo.lastIndex = end;
       const cast = castTo.exec(sql)?.[1]?.trim().toLowerCase() ?? '';
       const form = m[1] !== undefined ? 'name' : m[2] !== undefined ? 'number' : 'mark';
-      list.push({ at, end, name: m[1] ?? m[2] ?? '', form, cast });
+      if (!prepared || form !== 'number') list.push({ at, end, name: m[1] ?? m[2] ?? '', form, cast });
       at = end;
       continue;
     }
+    if (sql[at] === ';') prepared = false;
     passed.lastIndex = at;
     at += passed.exec(sql)?.[0].length ?? 1;
   }
   return list;
 }
 
+const copied = /^\s*copy\s+[^()]*\(([^)]*)\)\s*from\s+stdin\b/i;
+
+/** copiedColumns lists the columns of COPY table (…) FROM STDIN, each of which is a parameter. */
+function copiedColumns(sql: string): string[] {
+  const columns = copied.exec(sql)?.[1]?.match(/"(?:[^"]|"")*"|[^\s,]+/g) ?? [];
+  return columns.map((c) => (c.startsWith('"') ? c.slice(1, -1).replaceAll('""', '"') : c.toLowerCase()));
+}
+
 /** namesOf lists each name once, in order of first occurrence. */
 export function namesOf(sql: string): { name: string; cast: string }[] {
+  const columns = copiedColumns(sql);
+  if (columns.length) return columns.map((name) => ({ name, cast: '' }));
   const seen = new Map<string, string>();
   for (const p of parametersOf(sql))
     if (p.form === 'name' && !seen.get(p.name)) seen.set(p.name, p.cast || (seen.get(p.name) ?? ''));

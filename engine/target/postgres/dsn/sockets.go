@@ -94,9 +94,6 @@ func (x *extras) checkPeer(c *net.UnixConn, address string) error {
 	}
 }
 
-// Hosts is how many hosts a configuration tries.
-func Hosts(c *pgx.ConnConfig) int { return len(hosts(c)) }
-
 // Config is what a connection string means.
 type Config struct {
 	*pgx.ConnConfig

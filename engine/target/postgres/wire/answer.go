@@ -29,6 +29,8 @@ type Answer struct {
 	Long    bool
 	// Reply is to be sent before the rest of the answer comes; nil for nothing. Who sends it takes it away.
 	Reply []byte
+	// RowsSent: the request has the rows of a COPY FROM STDIN.
+	RowsSent bool
 	// CopyRefused: the statement was a COPY FROM STDIN, which was told that there are no rows.
 	CopyRefused bool
 
@@ -179,6 +181,9 @@ func (a *Answer) message(kind byte, body []byte) {
 			a.Err = e
 		}
 	case 'G': // CopyInResponse
+		if a.RowsSent {
+			break
+		}
 		a.Reply, a.CopyRefused = copyFailAndSync, true
 	case '2', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's', 'd', 'c', 'H':
 		// BindComplete, NoticeResponse, ParameterStatus, NotificationResponse,

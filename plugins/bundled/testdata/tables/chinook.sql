@@ -26,7 +26,7 @@ INSERT INTO track SELECT g, 't' || g, 1 + g % 347, 1 + g % 5, 1 + g % 25, 'c', g
 CREATE TABLE playlist (playlist_id int NOT NULL PRIMARY KEY, name varchar(120));
 INSERT INTO playlist SELECT g, 'p' || g FROM generate_series(1, 18) g;
 
---= playlist_track INSERT=track_id UPDATE=key
+--= playlist_track UPDATE=key
 CREATE TABLE playlist_track (playlist_id int NOT NULL REFERENCES playlist, track_id int NOT NULL REFERENCES track,
   PRIMARY KEY (playlist_id, track_id));
 INSERT INTO playlist_track SELECT 1 + g % 18, g FROM generate_series(1, 500) g;

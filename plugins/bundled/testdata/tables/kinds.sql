@@ -310,7 +310,7 @@ CREATE TABLE empty_with_checks (id serial PRIMARY KEY, state text NOT NULL CHECK
 --= empty_with_reference POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty
 CREATE TABLE empty_with_reference (id serial PRIMARY KEY, par_id int REFERENCES par, v text NOT NULL);
 
---= empty_with_required_reference POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty DELETE=empty INSERT=par_id
+--= empty_with_required_reference POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty
 CREATE TABLE empty_with_required_reference (id serial PRIMARY KEY, par_id int NOT NULL REFERENCES par, v text NOT NULL);
 
 --= short_codes INSERT=code
@@ -373,3 +373,31 @@ CREATE TRIGGER slug BEFORE INSERT ON slugged FOR EACH ROW EXECUTE FUNCTION slug(
 --= "Mixed Case"
 CREATE TABLE "Mixed Case" ("Id" int PRIMARY KEY, "Order" text NOT NULL CHECK ("Order" IN ('a', 'b')), "Par Id" int REFERENCES par);
 INSERT INTO "Mixed Case" SELECT g, 'a', 1 + g % 10 FROM generate_series(1, 300) g;
+
+--= friendship
+CREATE TABLE member (id int PRIMARY KEY);
+INSERT INTO member SELECT g FROM generate_series(1, 300) g;
+CREATE TABLE friendship (a int NOT NULL REFERENCES member, b int NOT NULL REFERENCES member, since date NOT NULL DEFAULT now(),
+  PRIMARY KEY (a, b), CHECK (a < b));
+INSERT INTO friendship SELECT g, g + 1 FROM generate_series(1, 299) g;
+
+--= enrolment POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty
+CREATE TABLE student (id uuid PRIMARY KEY);
+CREATE TABLE course (dept text, code int, PRIMARY KEY (dept, code));
+INSERT INTO student SELECT gen_random_uuid() FROM generate_series(1, 400);
+INSERT INTO course SELECT 'd' || g % 3, g FROM generate_series(1, 50) g;
+CREATE TABLE enrolment (student_id uuid NOT NULL REFERENCES student, dept text NOT NULL, code int NOT NULL, grade int CHECK (grade BETWEEN 1 AND 6),
+  PRIMARY KEY (student_id, dept, code), FOREIGN KEY (dept, code) REFERENCES course);
+
+--= few_pairs INSERT=colour
+CREATE TABLE few_pairs (student_id uuid NOT NULL REFERENCES student, colour int NOT NULL CHECK (colour IN (1, 2)),
+  course int NOT NULL REFERENCES member, PRIMARY KEY (course, colour));
+INSERT INTO few_pairs SELECT (SELECT id FROM student LIMIT 1), 1, g FROM generate_series(1, 290) g;
+
+--= parent_without_rows POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty DELETE=empty INSERT=no_rows
+CREATE TABLE no_rows (id int PRIMARY KEY);
+CREATE TABLE parent_without_rows (id serial PRIMARY KEY, of int NOT NULL REFERENCES no_rows, v text);
+
+--= empty_child POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty
+CREATE TABLE empty_child (id serial PRIMARY KEY, dept text NOT NULL, code int NOT NULL, who uuid NOT NULL REFERENCES student,
+  friend uuid REFERENCES student, mood text, FOREIGN KEY (dept, code) REFERENCES course);

@@ -14,7 +14,7 @@ CREATE TABLE customers (customer_id varchar(5) NOT NULL PRIMARY KEY, company_nam
   phone varchar(24), fax varchar(24));
 INSERT INTO customers (customer_id, company_name) SELECT 'C' || g, 'Company ' || g FROM generate_series(1, 91) g;
 
---= customer_customer_demo INSERT=customer_id UPDATE=key
+--= customer_customer_demo UPDATE=key
 CREATE TABLE customer_customer_demo (customer_id varchar(5) NOT NULL REFERENCES customers,
   customer_type_id varchar(5) NOT NULL REFERENCES customer_demographics, PRIMARY KEY (customer_id, customer_type_id));
 INSERT INTO customer_customer_demo SELECT 'C' || g, 'T' || 1 + g % 9 FROM generate_series(1, 50) g;
@@ -55,12 +55,12 @@ CREATE TABLE territories (territory_id varchar(20) NOT NULL PRIMARY KEY, territo
   region_id smallint NOT NULL REFERENCES region);
 INSERT INTO territories SELECT '0' || g, 't', 1 + g % 4 FROM generate_series(1, 53) g;
 
---= employee_territories INSERT=territory_id UPDATE=key
+--= employee_territories UPDATE=key
 CREATE TABLE employee_territories (employee_id smallint NOT NULL REFERENCES employees,
   territory_id varchar(20) NOT NULL REFERENCES territories, PRIMARY KEY (employee_id, territory_id));
 INSERT INTO employee_territories SELECT 1 + g % 9, '0' || g FROM generate_series(1, 49) g;
 
---= order_details INSERT=product_id
+--= order_details
 CREATE TABLE order_details (order_id smallint NOT NULL REFERENCES orders, product_id smallint NOT NULL REFERENCES products,
   unit_price real NOT NULL, quantity smallint NOT NULL, discount real NOT NULL, PRIMARY KEY (order_id, product_id));
 INSERT INTO order_details SELECT 10247 + g, 1 + g % 77, g, 1, 0 FROM generate_series(1, 830) g;

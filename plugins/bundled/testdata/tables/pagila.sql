@@ -46,12 +46,12 @@ CREATE INDEX film_fulltext_idx ON film USING gist (fulltext);
 INSERT INTO film (title, description, release_year, language_id, length, special_features)
   SELECT 't' || g, 'd', 2006, 1 + g % 6, 90, ARRAY['Trailers'] FROM generate_series(1, 300) g;
 
---= film_actor INSERT=film_id
+--= film_actor
 CREATE TABLE film_actor (actor_id int NOT NULL REFERENCES actor ON DELETE RESTRICT, film_id int NOT NULL REFERENCES film
   ON DELETE RESTRICT, last_update timestamp NOT NULL DEFAULT now(), PRIMARY KEY (actor_id, film_id));
 INSERT INTO film_actor SELECT 1 + g % 200, g FROM generate_series(1, 300) g;
 
---= film_category INSERT=film_id
+--= film_category
 CREATE TABLE film_category (film_id int NOT NULL REFERENCES film ON DELETE RESTRICT, category_id int NOT NULL REFERENCES category
   ON DELETE RESTRICT, last_update timestamp NOT NULL DEFAULT now(), PRIMARY KEY (film_id, category_id));
 INSERT INTO film_category SELECT g, 1 + g % 16 FROM generate_series(1, 300) g;

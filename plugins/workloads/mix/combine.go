@@ -1,0 +1,90 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/gen"
+)
+
+// combinations are rows of one or two other tables that go together to rows which the table does not have. Each is
+// given once in a run: the slots take turns.
+type combinations struct {
+	from        *sdk.FreePool
+	left, right pool
+	// rights is how many rows each row of left may go with, all how many combinations there are with those that are taken.
+	rights, all int64
+	scramble    gen.Scramble
+	next, step  int64
+	// l and r are the rows of the present one.
+	l, r int64
+}
+
+// freeColumn is a column of one side.
+type freeColumn struct {
+	*poolColumn
+	right bool
+}
+
+func newCombinations(req *sdk.OpenRequest, pl *plan) (*combinations, error) {
+	for i := range req.Free {
+		f := &req.Free[i]
+		if f.Table != pl.table.Name || strings.Join(f.Constraint, "\x00") != strings.Join(pl.free.Columns, "\x00") {
+			continue
+		}
+		c := &combinations{from: f, rights: 1, next: int64(req.KeySlot), step: int64(req.KeySlots)}
+		var err error
+		if c.left, err = readPool(f.Left, pl.table); err != nil {
+			return nil, err
+		}
+		if c.right, err = readPool(f.Right, pl.table); err != nil {
+			return nil, err
+		}
+		if len(f.Right.Columns) > 0 {
+			c.rights = int64(c.right.rows)
+		}
+		c.all = int64(c.left.rows) * c.rights
+		c.scramble = gen.NewScramble(c.all)
+		return c, nil
+	}
+	return nil, pl.planError(insert, "the combinations of ("+strings.Join(pl.free.Columns, ", ")+
+		") that it does not have are not known")
+}
+
+// column finds a column of either side, nil where none has it.
+func (c *combinations) column(name string) *freeColumn {
+	if p := c.left.find(name); p != nil {
+		return &freeColumn{poolColumn: p}
+	}
+	if p := c.right.find(name); p != nil {
+		return &freeColumn{poolColumn: p, right: true}
+	}
+	return nil
+}
+
+// advance goes on to the next combination; false means that there is none.
+func (c *combinations) advance() bool {
+	for ; c.next < c.all; c.next += c.step {
+		at := c.scramble.At(c.next)
+		if c.l, c.r = at/c.rights, at%c.rights; !c.from.IsTaken(c.l, c.r) {
+			c.next += c.step
+			return true
+		}
+	}
+	return false
+}
+
+// put writes the column's value of the present combination.
+func (c *combinations) put(b *sdk.Batch, column *freeColumn) {
+	row := c.l
+	if column.right {
+		row = c.r
+	}
+	column.poolColumn.put(b, row)
+}
+
+// usedUp says that all combinations have been inserted.
+func (pl *plan) usedUp() string {
+	return "this run has inserted all combinations of (" + strings.Join(pl.free.Columns, ", ") +
+		") that it had left when the run began"
+}
