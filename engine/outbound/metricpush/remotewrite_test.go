@@ -92,8 +92,8 @@ func TestWhatAnswersMean(t *testing.T) {
 			s := httptest.NewServer(a)
 			defer s.Close()
 			var log bytes.Buffer
-			w, err := openRemoteWrite(delivery.Endpoint{Flag: "--remote-write", URL: secret.New(s.URL + "/push?key=token-of-mine")}, quick,
-				zerolog.New(&log))
+			e := delivery.Endpoint{Flag: "--remote-write", URL: secret.New(s.URL + "/push?key=token-of-mine")}
+			w, err := openRemoteWrite(e, quick, zerolog.New(&log))
 			if err != nil {
 				t.Fatal(err)
 			}

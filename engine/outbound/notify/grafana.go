@@ -54,7 +54,6 @@ const (
 type Annotator struct {
 	delivery.Sink[Annotation]
 	run        func(context.Context, string) (engine.Run, error)
-	log        zerolog.Logger
 	milestones chan runMilestone
 	once       sync.Once
 	done       chan struct{}
@@ -72,7 +71,7 @@ func Open(e delivery.Endpoint, run func(context.Context, string) (engine.Run, er
 	if err != nil {
 		return nil, err
 	}
-	m := &Annotator{run: run, log: log, milestones: make(chan runMilestone, 256), done: make(chan struct{})}
+	m := &Annotator{run: run, milestones: make(chan runMilestone, 256), done: make(chan struct{})}
 	m.Sink = delivery.OpenSink(client, grafanaLimits, m.send, log)
 	go m.read()
 	return m, nil

@@ -53,7 +53,6 @@ type PollSchedule struct {
 	executions int64
 	matched    int64
 	stuck      int
-	polls      int
 	failed     int // in a row
 }
 
@@ -95,7 +94,6 @@ func (c *PollSchedule) Begin() Decision {
 // PollSucceeded tells how many executions are matched after a poll that ended elapsed
 // after the first one began.
 func (c *PollSchedule) PollSucceeded(elapsed time.Duration, matched int64) Decision {
-	c.polls++
 	c.failed = 0
 	if matched > c.matched {
 		c.stuck = 0
@@ -134,7 +132,6 @@ func (c *PollSchedule) PollSucceeded(elapsed time.Duration, matched int64) Decis
 // PollFailed tells of a poll that ended with an error; for good means that asking
 // again cannot help.
 func (c *PollSchedule) PollFailed(elapsed time.Duration, matched int64, forGood bool, sentence string) Decision {
-	c.polls++
 	c.failed++
 	c.matched = max(c.matched, matched)
 	if forGood || c.failed >= maxFailedPolls || elapsed+c.policy.Interval > c.policy.Timeout {

@@ -51,9 +51,9 @@ func SecondAt(start, end time.Time, tickSeconds float64) int32 {
 	return int32(min(max(math.Floor(middle.Sub(start).Seconds()), 0), math.MaxInt32))
 }
 
-// Report adds what a run worker reported in a second; outside of the load that is nothing. before is its snapshot before
-// that, nil when this is the first. Where it made two in one second, their counts add up, and of the rest the later one
-// stays.
+// Report adds what a run worker reported in a second; outside of the load that is nothing. before is its snapshot
+// before that, nil when this is the first. Where it made two in one second, their counts add up, and of the rest the
+// later one stays.
 func (s *Seconds) Report(second int32, w, before *engine.WorkerSnapshot) {
 	if w.Phase != engine.PhaseWarmup && w.Phase != engine.PhaseMeasurement {
 		return

@@ -48,15 +48,12 @@ type Machine struct {
 	carried    map[string]bool // the run workers that have carried load
 	reason     engine.StopReason
 	message    string
-	startedAt  time.Time // of the run
 	placedAt   time.Time
 	loadAt     time.Time // all run workers were ready and told so; warm-up begins
 	startAt    time.Time // when START has them begin; zero is at once
 	measureAt  time.Time
-	measureEnd time.Time
 	stoppedAt  time.Time
 	stopSentAt time.Time // of the STOP that holds: a run that ends by itself can still be cancelled
-	endedAt    time.Time // terminal
 	// stage is how many stages have begun.
 	stage int
 	// measurementSent: the run workers know of the measurement, and measureAt is when they heard.
@@ -155,7 +152,7 @@ func (m *Machine) Search() *Search { return m.plan.Search }
 func (m *Machine) Apply(now time.Time, event Event) []Action {
 	switch h := event.(type) {
 	case RunStarted:
-		m.startedAt, m.preparing = now, true
+		m.preparing = true
 		return []Action{Prepare{}}
 	case RunResumed:
 		return m.onResumed(now)
@@ -468,7 +465,7 @@ func (m *Machine) stop(now time.Time, reason engine.StopReason, sentence, by str
 		m.stoppedAt = now
 		m.endSearch(reason, now)
 		if m.phase == engine.PhaseMeasurement {
-			m.measureEnd, t.MeasurementEndTime = now, now
+			t.MeasurementEndTime = now
 		}
 		m.phase = engine.PhaseCooldown
 		phase := m.phase
@@ -486,7 +483,7 @@ func (m *Machine) endWhenLeft(now time.Time) []Action {
 		return nil
 	}
 	from := m.status
-	m.status, m.phase, m.endedAt, m.finishing = m.reason.Outcome(), engine.PhaseProcessing, now, true
+	m.status, m.phase, m.finishing = m.reason.Outcome(), engine.PhaseProcessing, true
 	phase := m.phase
 	return []Action{Change{From: from, To: m.status, Phase: &phase, EndTime: now}, ComputeFigures{}}
 }

@@ -44,9 +44,9 @@ func Rehydrate(p Plan, s StoredRun) (m *Machine, why string) {
 		}
 	}
 	m.status, m.phase = run.Status, run.Phase
-	m.startedAt, m.placedAt, m.loadAt = run.StartTime.Time, run.WarmupStartTime.Time, run.WarmupStartTime.Time
+	m.placedAt, m.loadAt = run.WarmupStartTime.Time, run.WarmupStartTime.Time
 	m.placed, m.started = true, true
-	m.measureAt, m.measureEnd = run.WarmupEndTime.Time, run.MeasurementEndTime.Time
+	m.measureAt = run.WarmupEndTime.Time
 	m.measurementSent = m.phase == engine.PhaseMeasurement
 	m.reason = run.StopReason
 	if run.CancellationReason != nil {

@@ -71,7 +71,6 @@ type Writer struct {
 	ticks int
 	// rows and kinds are the bytes that they take.
 	rows, kinds int
-	thinned     int64
 	away        bool
 	// wentAway is when the first of the attempts began that did not reach the store, backAt when it was reached again: zero
 	// while it is away.
@@ -188,7 +187,6 @@ func (k *Writer) thinTicks() {
 			t.Snapshots, t.Workers = nil, nil
 			k.addSize(j, -1)
 			j.rows, j.kinds = 0, 0
-			k.thinned++
 		}
 		if j.kinds > 0 && seen > 1 && kinds > maxKindBytes {
 			for s := range t.Snapshots {
@@ -201,7 +199,6 @@ func (k *Writer) thinTicks() {
 			k.linesLost.Add(int64(len(t.Logs)))
 			k.queue = slices.Delete(k.queue, i, i+1)
 			k.ticks--
-			k.thinned++
 		}
 	}
 }

@@ -40,7 +40,7 @@ type accountSettings struct {
 
 const dsnForm = "Write it as snowflake://USER:PASSWORD@ACCOUNT/DATABASE/SCHEMA?warehouse=WAREHOUSE&role=ROLE."
 
-func refuseDSN(field, hint, format string, args ...any) error {
+func refuse(field, hint, format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf(format, args...), Hint: hint,
 		Cause: &fieldError{field}}
 }
@@ -93,11 +93,11 @@ var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]
 func parseDSN(dsn string) (*accountSettings, error) {
 	dsn = strings.TrimSpace(dsn)
 	if dsn == "" {
-		return nil, refuseDSN("dsn", dsnForm, "The connection has no address.")
+		return nil, refuse("dsn", dsnForm, "The connection has no address.")
 	}
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "@/?:") {
 		if !strings.EqualFold(scheme, "snowflake") {
-			return nil, refuseDSN("dsn", dsnForm, "A Snowflake connection begins with snowflake://, not %s://.", scheme)
+			return nil, refuse("dsn", dsnForm, "A Snowflake connection begins with snowflake://, not %s://.", scheme)
 		}
 		dsn = rest
 	}
@@ -111,11 +111,11 @@ func parseDSN(dsn string) (*accountSettings, error) {
 		user, password, _ := strings.Cut(head[:at], ":")
 		var err error
 		if s.User, err = url.PathUnescape(user); err != nil {
-			return nil, refuseDSN("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 				"The user cannot be read.")
 		}
 		if s.Password, err = url.PathUnescape(password); err != nil {
-			return nil, refuseDSN("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 				"The password cannot be read.")
 		}
 	}
@@ -149,7 +149,7 @@ func checkAmbiguous(rest string) error {
 	default:
 		return nil
 	}
-	return refuseDSN("dsn", "Write @ in a user or password as %40, and / as %2F, ? as %3F, # as %23, % as %25: "+
+	return refuse("dsn", "Write @ in a user or password as %40, and / as %2F, ? as %3F, # as %23, % as %25: "+
 		"snowflake://USER:p%40ss@ACCOUNT/DATABASE/SCHEMA.", "The connection cannot be used: %s.", why)
 }
 
@@ -157,13 +157,13 @@ func checkAmbiguous(rest string) error {
 func (s *accountSettings) place(text string) error {
 	parts := strings.Split(text, "/")
 	if len(parts) > 3 {
-		return refuseDSN("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+		return refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 			"The address has %d parts after the account, at most a database and a schema can follow.", len(parts)-1)
 	}
 	for i, p := range parts {
 		plain, err := url.PathUnescape(p)
 		if err != nil {
-			return refuseDSN("dsn", dsnForm, "The address after @ cannot be read.")
+			return refuse("dsn", dsnForm, "The address after @ cannot be read.")
 		}
 		parts[i] = plain
 	}
@@ -188,7 +188,7 @@ func (s *accountSettings) place(text string) error {
 func portOf(text string) (int, error) {
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
-		return 0, refuseDSN("port", "A port is a number from 1 to 65535; Snowflake's is 443.",
+		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.",
 			"The port is no number from 1 to 65535.")
 	}
 	return port, nil
@@ -219,7 +219,7 @@ func (s *accountSettings) parameters(query string) error {
 		key, value, _ := strings.Cut(pair, "=")
 		key, err := url.QueryUnescape(key)
 		if err != nil {
-			return refuseDSN("dsn", dsnForm, "A parameter's name cannot be read.")
+			return refuse("dsn", dsnForm, "A parameter's name cannot be read.")
 		}
 		name, known := names[key]
 		if !known {
@@ -227,7 +227,7 @@ func (s *accountSettings) parameters(query string) error {
 			if slices.ContainsFunc(secretNames, func(name string) bool { _, given := seen[name]; return given }) &&
 				!isReason(key) {
 				// It may be the rest of the secret, which is not repeated.
-				return refuseDSN("dsn", hint+" Write & in a value as %26.", "A parameter after a secret is not allowed in a "+
+				return refuse("dsn", hint+" Write & in a value as %26.", "A parameter after a secret is not allowed in a "+
 					"connection.")
 			}
 			for other, reason := range reasons {
@@ -235,13 +235,13 @@ func (s *accountSettings) parameters(query string) error {
 					hint = reason
 				}
 			}
-			return refuseDSN("dsn", hint, "The parameter %q is not allowed in a connection.", shortStatement(key))
+			return refuse("dsn", hint, "The parameter %q is not allowed in a connection.", shortStatement(key))
 		}
 		if _, twice := seen[name]; twice {
-			return refuseDSN(name, "Give it once.", "The parameter %s is given twice.", name)
+			return refuse(name, "Give it once.", "The parameter %s is given twice.", name)
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
-			return refuseDSN(name, "Percent-encode the characters % & + and = in values.", "The value of %s cannot be read.", name)
+			return refuse(name, "Percent-encode the characters % & + and = in values.", "The value of %s cannot be read.", name)
 		}
 		seen[name] = value
 	}
@@ -289,7 +289,7 @@ func (s *accountSettings) take(p map[string]string) (err error) {
 		}
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds < 1 || seconds > 3600 {
-			return refuseDSN(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, shortStatement(text))
+			return refuse(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, shortStatement(text))
 		}
 		*to = time.Duration(seconds) * time.Second
 	}
@@ -298,7 +298,8 @@ func (s *accountSettings) take(p map[string]string) (err error) {
 	case "http":
 		s.Plain = true
 	default:
-		return refuseDSN("protocol", "https is the only one to an account.", "The protocol %q is not allowed.", shortStatement(protocol))
+		return refuse("protocol", "https is the only one to an account.", "The protocol %q is not allowed.",
+			shortStatement(protocol))
 	}
 	if err := s.signIn(p); err != nil {
 		return err
@@ -318,7 +319,7 @@ func (s *accountSettings) signIn(p map[string]string) (err error) {
 		s.Authenticator = sf.AuthTypePat
 	case "":
 		if given {
-			return refuseDSN("authenticator", signIns, "The authenticator is empty.")
+			return refuse("authenticator", signIns, "The authenticator is empty.")
 		}
 		// What is there says which it is.
 		switch {
@@ -328,14 +329,14 @@ func (s *accountSettings) signIn(p map[string]string) (err error) {
 			s.Authenticator = sf.AuthTypePat
 		}
 	case "externalbrowser":
-		return refuseDSN("authenticator", signIns,
+		return refuse("authenticator", signIns,
 			"The authenticator externalbrowser is not allowed: it would open a browser on the machine that Loadstone runs on.")
 	default:
-		return refuseDSN("authenticator", signIns, "The authenticator %q is not allowed.", shortStatement(kind))
+		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", shortStatement(kind))
 	}
 	if text := p["private_key"]; text != "" {
 		if s.Authenticator != sf.AuthTypeJwt {
-			return refuseDSN("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
+			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
 				"A private key is given, and the sign-in is by %s.", strings.ToLower(kind))
 		}
 		if s.Key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
@@ -348,16 +349,16 @@ func (s *accountSettings) signIn(p map[string]string) (err error) {
 // check completes the settings and says what is missing.
 func (s *accountSettings) check() error {
 	if given := cmp.Or(s.Host, s.Account); s.Plain && given != "" && !isLoopback(given) {
-		return refuseDSN("protocol", "Leave protocol out: Snowflake speaks https.",
+		return refuse("protocol", "Leave protocol out: Snowflake speaks https.",
 			"http is allowed to this machine only, and %s is another.", shortStatement(given))
 	}
 	if s.Host == "" {
 		if s.Account == "" {
-			return refuseDSN("account", "It is the first part of the address of your Snowflake page: "+
+			return refuse("account", "It is the first part of the address of your Snowflake page: "+
 				"https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
 		}
 		if len(s.Account) > 128 || !accountName.MatchString(s.Account) {
-			return refuseDSN("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: "+
+			return refuse("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: "+
 				"https://ORGANIZATION-NAME.snowflakecomputing.com.",
 				"%q is not the name of an account.", shortStatement(s.Account))
 		}
@@ -370,13 +371,13 @@ func (s *accountSettings) check() error {
 	}
 	if strings.ContainsAny(s.Host, "/:@?#\\ \x00") && net.ParseIP(s.Host) == nil || len(s.Host) > 253 ||
 		!utf8.ValidString(s.Host) {
-		return refuseDSN("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.",
+		return refuse("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.",
 			shortStatement(s.Host))
 	}
 	if s.Account == "" {
 		s.Account, _, _ = strings.Cut(s.Host, ".")
 		if !isHost(s.Host) {
-			return refuseDSN("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.",
+			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.",
 				shortStatement(s.Host))
 		}
 	}
@@ -390,11 +391,11 @@ func (s *accountSettings) check() error {
 		}
 	}
 	missing := func(field, what string) error {
-		return refuseDSN(field, signIns, "The sign-in needs %s.", what)
+		return refuse(field, signIns, "The sign-in needs %s.", what)
 	}
 	switch {
 	case strings.ContainsRune(s.User, 0):
-		return refuseDSN("user", "", "The user contains a NUL character.")
+		return refuse("user", "", "The user contains a NUL character.")
 	case s.User == "" && (s.Authenticator == sf.AuthTypeSnowflake || s.Authenticator == sf.AuthTypeJwt):
 		return missing("user", "a user")
 	case s.Password == "" && s.Authenticator == sf.AuthTypeSnowflake:
@@ -432,14 +433,14 @@ func checkIdentifier(field, name string) error {
 	case name == "":
 		return nil
 	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return refuseDSN(field, hint, "The %s contains a NUL character, or is not UTF-8.", field)
+		return refuse(field, hint, "The %s contains a NUL character, or is not UTF-8.", field)
 	case quoted && (inner == "" || strings.Contains(strings.ReplaceAll(inner, `""`, ""), `"`)):
-		return refuseDSN(field, hint, "The quotes in the %s do not match.", field)
+		return refuse(field, hint, "The quotes in the %s do not match.", field)
 	case !quoted && !plainIdentifier.MatchString(name):
-		return refuseDSN(field, hint, "%q is not the name of a %s.", shortStatement(name), field)
+		return refuse(field, hint, "%q is not the name of a %s.", shortStatement(name), field)
 	}
 	if n := utf8.RuneCountInString(strings.ReplaceAll(inner, `""`, `"`)); n > maxIdentifier {
-		return refuseDSN(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n,
+		return refuse(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n,
 			maxIdentifier)
 	}
 	return nil

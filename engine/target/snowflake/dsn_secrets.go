@@ -233,5 +233,5 @@ func (dsnReader) Validate(dsn string) error {
 	if _, err := parseDSN(dsn); err != nil {
 		return err
 	}
-	return refuseDSN("dsn", dsnForm, "The connection cannot be read.")
+	return refuse("dsn", dsnForm, "The connection cannot be read.")
 }

@@ -21,7 +21,7 @@ func parseKey(text, passphrase string) (*rsa.PrivateKey, error) {
 	if block, _ := pem.Decode([]byte(strings.TrimSpace(text))); block != nil {
 		der, kind = block.Bytes, block.Type
 		if block.Headers["DEK-Info"] != "" {
-			return nil, refuseDSN("private_key", keyHint,
+			return nil, refuse("private_key", keyHint,
 				"The private key is encrypted in OpenSSL's old format, which is not safe.")
 		}
 	} else {
@@ -34,7 +34,7 @@ func parseKey(text, passphrase string) (*rsa.PrivateKey, error) {
 			}
 		}
 		if der == nil {
-			return nil, refuseDSN("private_key", keyHint, "The private key is neither PEM nor base64.")
+			return nil, refuse("private_key", keyHint, "The private key is neither PEM nor base64.")
 		}
 	}
 	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
@@ -43,39 +43,39 @@ func parseKey(text, passphrase string) (*rsa.PrivateKey, error) {
 	if parsed, err := x509.ParsePKCS8PrivateKey(der); err == nil {
 		key, ok := parsed.(*rsa.PrivateKey)
 		if !ok {
-			return nil, refuseDSN("private_key", keyHint, "The private key is not an RSA key, and Snowflake takes no other.")
+			return nil, refuse("private_key", keyHint, "The private key is not an RSA key, and Snowflake takes no other.")
 		}
 		return checkKey(key)
 	}
 	encrypted := kind == "ENCRYPTED PRIVATE KEY"
 	if passphrase == "" {
 		if encrypted {
-			return nil, refuseDSN("private_key_passphrase", "Give its passphrase.", "The private key is encrypted.")
+			return nil, refuse("private_key_passphrase", "Give its passphrase.", "The private key is encrypted.")
 		}
-		return nil, refuseDSN("private_key", keyHint+" An encrypted key needs its passphrase.",
+		return nil, refuse("private_key", keyHint+" An encrypted key needs its passphrase.",
 			"The private key cannot be read.")
 	}
 	parsed, err := privatekey.Decrypt(der, passphrase)
 	if errors.Is(err, privatekey.ErrTooCostly) {
-		return nil, refuseDSN("private_key", keyHint, "Decrypting the private key costs too much: %v.", err)
+		return nil, refuse("private_key", keyHint, "Decrypting the private key costs too much: %v.", err)
 	}
 	if err != nil {
 		if encrypted {
-			return nil, refuseDSN("private_key_passphrase", "Check the passphrase. "+keyHint,
+			return nil, refuse("private_key_passphrase", "Check the passphrase. "+keyHint,
 				"The private key cannot be decrypted with this passphrase.")
 		}
-		return nil, refuseDSN("private_key", keyHint, "The private key cannot be read.")
+		return nil, refuse("private_key", keyHint, "The private key cannot be read.")
 	}
 	key, ok := parsed.(*rsa.PrivateKey)
 	if !ok {
-		return nil, refuseDSN("private_key", keyHint, "The private key is not an RSA key, and Snowflake takes no other.")
+		return nil, refuse("private_key", keyHint, "The private key is not an RSA key, and Snowflake takes no other.")
 	}
 	return checkKey(key)
 }
 
 func checkKey(key *rsa.PrivateKey) (*rsa.PrivateKey, error) {
 	if key.N.BitLen() < 2048 {
-		return nil, refuseDSN("private_key", keyHint, "The private key has %d bits, and Snowflake takes 2048 or more.",
+		return nil, refuse("private_key", keyHint, "The private key has %d bits, and Snowflake takes 2048 or more.",
 			key.N.BitLen())
 	}
 	return key, nil
