@@ -73,7 +73,7 @@ func OpenGuard(ctx context.Context, ownerDSN, readerDSN string) (*Database, erro
 	})
 	if err != nil {
 		d.Close()
-		return nil, wrapError("opening the results database", err)
+		return nil, connectError(ownerFlag, err)
 	}
 	if !may {
 		d.Close()
