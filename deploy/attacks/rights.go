@@ -304,7 +304,8 @@ func loginGoesOn(ctx context.Context, s *stage) (string, error) {
 	return fmt.Sprintf("sessions ended after %d ms at most, and no new ones", slowest.Milliseconds()), nil
 }
 
-// resultsTakenElsewhere has operators change the connection to which servers take results, and save another of its name.
+// resultsTakenElsewhere has operators change the connection to which servers take results, and save another of its
+// name.
 func resultsTakenElsewhere(ctx context.Context, s *stage) (string, error) {
 	admin, end, err := s.house(ctx, "--results-connection", "lake")
 	if err != nil {

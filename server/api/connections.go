@@ -270,8 +270,7 @@ func (a *API) authorizeResultsChange(ctx context.Context, old store.Connection, 
 	}
 	var changed []engine.FieldError
 	add := func(field string) {
-		changed = append(changed, engine.FieldError{Field: field, Message: "is an admin's to change: servers take results " +
-			"to this connection", Hint: "leave it as it is, or ask an admin"})
+		changed = append(changed, engine.FieldError{Field: field, Message: "is an admin's to change"})
 	}
 	_, saved, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{ID: old.ConnectionID})
 	if err != nil {

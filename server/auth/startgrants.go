@@ -157,8 +157,8 @@ func entitledUser(users []store.User, userID, who string) (u store.User, why str
 	return u, why
 }
 
-// activeOperator returns a user who may have things go on; why says to operators or admins that it may not. who names it
-// in the sentence, with what it did, and does says what a viewer does nothing of.
+// activeOperator returns a user who may have things go on; why says to operators or admins that it may not. who names
+// it in the sentence, with what it did, and does says what a viewer does nothing of.
 func activeOperator(users []store.User, userID, who, does string) (u store.User, why string) {
 	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == userID })
 	switch {

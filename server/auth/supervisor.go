@@ -359,7 +359,8 @@ func (w HooksWork) Recheck(ctx context.Context) error {
 	})
 }
 
-// formerAdmin says why a user decides no longer what admins decide; empty while it does. The words are activeOperator's.
+// formerAdmin says why a user decides no longer what admins decide; empty while it does. The words are those of
+// activeOperator.
 func formerAdmin(users []store.User, userID, who, does string) (why string) {
 	u, why := activeOperator(users, userID, who, does)
 	if why == "" && u.Role != store.RoleAdmin {

@@ -55,8 +55,8 @@ type session struct {
 	Active, InTransaction, Idle float64
 }
 
-// OpenGuard opens a results database to supervise its readers, and for nothing else: its schema is not touched. Where the
-// memory of its processes cannot be bounded from here that is refused.
+// OpenGuard opens a results database to supervise its readers, and for nothing else: its schema is not touched. Where
+// the memory of its processes cannot be bounded from here that is refused.
 func OpenGuard(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
 	reader, err := parseURL(readerFlag, readerDSN)
 	if err != nil {
@@ -73,7 +73,7 @@ func OpenGuard(ctx context.Context, ownerDSN, readerDSN string) (*Database, erro
 	})
 	if err != nil {
 		d.Close()
-		return nil, wrapError("opening the results database", err)
+		return nil, connectError(ownerFlag, err)
 	}
 	if !may {
 		d.Close()

@@ -305,7 +305,7 @@ function Result(props: {
         {props.running ? (
           <SkeletonRows rows={6} />
         ) : outcome?.problem?.status === 429 ? (
-          <Empty tight icon="pause" title="Not asked yet">
+          <Empty tight icon="clock" title="Not asked yet">
             <span role="timer">
               <RetryHint problem={outcome.problem} />
             </span>
