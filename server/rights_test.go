@@ -365,6 +365,12 @@ func TestProductionIsConfirmed(t *testing.T) {
 				if found["trial"] != want {
 					t.Errorf("confirmed with %v: %v", typed, found)
 				}
+				// As the page asks, which executes nothing unasked.
+				in["trial"] = false
+				found = decode[map[string]any](t, o.as(who, "POST", "/api/preflight", in).want(t, 200))
+				if found["trial"] != false {
+					t.Errorf("without trial, confirmed with %v: %v", typed, found)
+				}
 			}
 		}
 		m := decode[matrix.State](t, o.as(who, "POST", "/api/matrices", map[string]any{"scenario": several}).want(t, 201))

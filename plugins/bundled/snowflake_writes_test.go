@@ -75,6 +75,13 @@ func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 		if !second.OK || found(second, "writes", "ok") == nil {
 			t.Fatalf("%s: a table of Loadstone's own: %+v", adapter, second.Checks)
 		}
+		tried := found(second, "trial", "ok")
+		if tried == nil || !strings.Contains(tried.Message, "takes insert and update") || second.Untried {
+			t.Errorf("%s: what the run would write was not tried: %+v", adapter, second.Checks)
+		}
+		if n := s.one("SELECT COUNT(*) FROM " + name); n != "100" {
+			t.Errorf("%s: %s rows after the trial", adapter, n)
+		}
 	}
 	mark := s.one("SELECT COMMENT FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'OURS_STANDARD'")
 	s.exec("COMMENT ON TABLE THEIRS IS '" + mark + "'")

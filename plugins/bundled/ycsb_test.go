@@ -213,3 +213,75 @@ func fill(b *testing.B, s plugin.Stream) {
 		}
 	}
 }
+
+// eachAfterEach is an order in which every one of n follows every one, itself too: a walk along all edges.
+func eachAfterEach(n int) []int {
+	left := make([][]int, n)
+	for i := range left {
+		for j := range n {
+			left[i] = append(left[i], j)
+		}
+	}
+	var walk []int
+	var from func(i int)
+	from = func(i int) {
+		for len(left[i]) > 0 {
+			next := left[i][len(left[i])-1]
+			left[i] = left[i][:len(left[i])-1]
+			from(next)
+		}
+		walk = append(walk, i)
+	}
+	from(0)
+	return walk
+}
+
+// TestEveryWorkloadAfterEveryOther: whichever runs have used a table before, at most one operation in a hundred meets no
+// row, of each kind that looks for rows.
+func TestEveryWorkloadAfterEveryOther(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	for name, c := range map[string]struct {
+		plugin, table string
+		params        []string
+		prep          *engine.Prepare
+		operations    int
+	}{
+		"hashed": {"ycsb", "usertable", ycsbParams("hashed"), &engine.Prepare{Rows: 500, IfExists: engine.IfExistsUse}, 300},
+		"ordered": {"ycsb", "usertable", ycsbParams("ordered"), &engine.Prepare{Rows: 500, IfExists: engine.IfExistsUse},
+			300},
+		"tpcb": {"tpcb", "", []string{`{"script":"tpcb-like"}`, `{"script":"simple-update"}`, `{"script":"select-only"}`},
+			&engine.Prepare{IfExists: engine.IfExistsUse}, 300},
+		"tpcc": {"tpcc", "tpcc_", []string{`{"items":200,"customers_per_district":30}`}, &engine.Prepare{
+			IfExists: engine.IfExistsUse}, 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, hosttest.Bundled(t))
+			for run, i := range eachAfterEach(len(c.params)) {
+				p, err := b.planOf(c.plugin, c.table, c.params[i], c.prep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for kind, o := range b.run(p, c.params[i], c.operations) {
+					if kind == engine.KindGenericSQL || c.plugin == "tpcc" && kind == engine.KindDelete {
+						continue // they need not find rows
+					}
+					if missed := o.operations - o.hits; missed*100 > o.operations {
+						t.Errorf("run %d, %s: %d of %d operations of kind %s met no row", run+1, c.params[i], missed, o.operations, kind)
+					}
+				}
+			}
+		})
+	}
+}
+
+func ycsbParams(order string) []string {
+	var list []string
+	for _, workload := range []string{"A", "B", "C", "D", "E", "F"} {
+		list = append(list, fmt.Sprintf(`{"workload":%q,"insert_order":%q}`, workload, order))
+	}
+	return list
+}

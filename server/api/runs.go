@@ -40,6 +40,7 @@ type preflightInput struct {
 		ScenarioInput
 		Start             bool       `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
 		ConfirmProduction auth.Names `json:"confirm_production,omitempty" doc:"On production, what the run would write is tried, and undone, only when its connections are named here."`
+		Trial             *bool      `json:"trial,omitempty" doc:"Whether what the run would write is tried, and undone. Yes when left out."`
 	}
 }
 
@@ -141,7 +142,7 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 			http.StatusNotFound, http.StatusTooManyRequests)
 		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its " +
 			"fix. With allow_writes, a handful of operations of each writing statement are executed and rolled back; on " +
-			"connections that are production only where confirm_production names them."
+			"connections that are production only where confirm_production names them, and nowhere with trial: false."
 		if a.PreflightSample != nil {
 			pre.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample),
@@ -283,7 +284,8 @@ func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], er
 			Hint: "Ask a server that hosts runs."}
 	}
 	// The trial writes, if only until it is undone: production is confirmed for that as for a load.
-	trial := auth.CheckConfirmed(production, in.Body.ConfirmProduction) == nil
+	asked := in.Body.Trial == nil || *in.Body.Trial
+	trial := asked && auth.CheckConfirmed(production, in.Body.ConfirmProduction) == nil
 	found, err := a.Preflight(ctx, s, trial)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,

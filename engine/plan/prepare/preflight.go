@@ -52,6 +52,8 @@ type Preflight struct {
 	// Targets are the preflights of a matrix. Checks and Creates are then those of
 	// all targets, with their labels; Plan and Server are null.
 	Targets []TargetPreflight `json:"targets,omitempty"`
+	// Untried: there is something that the run would write, and it was not tried because nobody asked for that.
+	Untried bool `json:"untried,omitempty"`
 }
 
 // TargetPreflight is the preflight of one target of a matrix.
@@ -109,7 +111,7 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario, trial bool) 
 		for j := range f.Creates {
 			f.Creates[j].Target = label
 		}
-		all.OK = all.OK && f.OK
+		all.OK, all.Untried = all.OK && f.OK, all.Untried || f.Untried
 		all.Checks, all.Creates = append(all.Checks, f.Checks...), append(all.Creates, f.Creates...)
 		all.Targets = append(all.Targets,
 			TargetPreflight{Label: label, OK: f.OK, Checks: f.Checks, Plan: f.Plan, Server: f.Server, Creates: f.Creates,
@@ -193,14 +195,32 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 		frozen += " The database accepts them."
 	}
 	f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: frozen})
+	for _, s := range p.wanted {
+		if s.Note != "" {
+			f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: s.Note})
+		}
+	}
 	if !f.OK || len(f.Creates) > 0 {
 		return f, nil
 	}
-	if !tries {
-		if len(p.triable(f.Plan)) > 0 {
-			f.add(CheckResult{Name: checkTrial, Outcome: CheckOK,
-				Message: "What the run would write was not tried: that is done when it starts."})
+	if len(p.triable(f.Plan)) == 0 {
+		if len(p.writing(f.Plan)) > 0 && sc.Workload.Feed == nil {
+			f.add(CheckResult{
+				Name:    checkTrial,
+				Outcome: CheckWarning,
+				Message: fmt.Sprintf(
+					"Nothing that the run would write is tried before its load: the table type %s has no way to undo it.",
+					a.Name,
+				),
+				Fix: "begin with a short run, and see that its operations succeed",
+			})
 		}
+		return f, nil
+	}
+	if !tries {
+		f.Untried = true
+		f.add(CheckResult{Name: checkTrial, Outcome: CheckOK,
+			Message: "What the run would write was not tried: that is done when it starts."})
 		return f, nil
 	}
 	tried, err := p.tryWrites(ctx, f.Plan)

@@ -356,9 +356,11 @@ type planner struct {
 	unmarked []string
 	// ours are the tables that this run made, quoted by the adapter.
 	ours []string
-	// wanted are the statements that the workload asked for, settle is what has the database check constraints.
+	// wanted are the statements that the workload asked for, settle is what has the database check constraints; tries
+	// says that those that write can be tried and undone.
 	wanted []plugin.Statement
 	settle string
+	tries  bool
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {
@@ -421,7 +423,7 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 			p.notes, p.remarks = append(p.notes, s.Note), append(p.remarks, s.Note)
 		}
 	}
-	p.wanted, p.settle = wanted, answer.Settle
+	p.wanted, p.settle, p.tries = wanted, answer.Settle, answer.Trial || answer.Settle != ""
 	answer.Statements = complete(p.adapter.Info(), wanted, tables, answer.Statements)
 	if err := validate(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err

@@ -94,9 +94,14 @@ func (p *planner) tryWrites(ctx context.Context, plan *engine.Plan) ([]CheckResu
 
 // triable are the statements that the trial executes.
 func (p *planner) triable(plan *engine.Plan) (list []int) {
-	if p.settle == "" || p.sc.Workload.Feed != nil {
+	if !p.tries || p.sc.Workload.Feed != nil {
 		return nil
 	}
+	return p.writing(plan)
+}
+
+// writing are the statements that write and whose SQL is the adapter's.
+func (p *planner) writing(plan *engine.Plan) (list []int) {
 	for i, w := range p.wanted {
 		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
 			list = append(list, i)

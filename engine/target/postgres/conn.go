@@ -173,19 +173,12 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	if len(description.ParamOIDs) > math.MaxUint16 {
 		return refuse(nil, "it has %d parameters", len(description.ParamOIDs))
 	}
-	p := prepared{forms: make([]wire.Form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs)),
-		params: description.ParamOIDs}
+	p := prepared{forms: make([]wire.Form, len(description.ParamOIDs)), params: description.ParamOIDs}
 	for i, oid := range description.ParamOIDs {
-		p.forms[i], p.order[i] = wire.FormOf(oid), i
-		if s.BindOrder != nil {
-			if i >= len(s.BindOrder) {
-				return refuse(nil, "its bind order lacks parameter $%d", i+1)
-			}
-			p.order[i] = s.BindOrder[i]
-		}
-		if p.order[i] < 0 || p.order[i] >= len(s.Binds) {
-			return refuse(nil, "it has %d parameters and %d binds", len(description.ParamOIDs), len(s.Binds))
-		}
+		p.forms[i] = wire.FormOf(oid)
+	}
+	if p.order, err = argumentOrder(len(p.forms), s); err != nil {
+		return refuse(nil, "%v", err)
 	}
 	if pieces != nil {
 		p.pieces, p.order, p.forms = pieces, order, nil
@@ -219,6 +212,24 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 		return refuse(nil, "it declares %d columns and returns %d", len(s.Columns), len(description.Fields))
 	}
 	return p, nil
+}
+
+// argumentOrder maps the parameters of a statement to its binds.
+func argumentOrder(parameters int, s engine.Statement) ([]int, error) {
+	order := make([]int, parameters)
+	for i := range order {
+		order[i] = i
+		if s.BindOrder != nil {
+			if i >= len(s.BindOrder) {
+				return nil, fmt.Errorf("its bind order lacks parameter $%d", i+1)
+			}
+			order[i] = s.BindOrder[i]
+		}
+		if order[i] < 0 || order[i] >= len(s.Binds) {
+			return nil, fmt.Errorf("it has %d parameters and %d binds", parameters, len(s.Binds))
+		}
+	}
+	return order, nil
 }
 
 // share returns the statements of an earlier connection where they are the same,

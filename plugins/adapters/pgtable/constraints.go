@@ -28,7 +28,8 @@ func boundQuery(oid string) sdk.Query {
   JOIN pg_catalog.pg_operator o ON o.oid = x.op), ''),
  coalesce((SELECT n.nspname::text FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
   WHERE r.oid = c.confrelid), ''),
- coalesce((SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY x.n) FROM unnest(c.confkey) WITH ORDINALITY AS x(num, n)
+ coalesce((SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY x.n)
+  FROM unnest(c.confkey) WITH ORDINALITY AS x(num, n)
   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = x.num), ''),
  CASE WHEN c.contype = 'c' THEN coalesce(pg_catalog.pg_get_expr(c.conbin, c.conrelid), '') ELSE '' END
 FROM pg_catalog.pg_constraint c WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c','x') ORDER BY c.conname`,

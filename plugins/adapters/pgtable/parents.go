@@ -101,8 +101,8 @@ func (t *table) texts(p *parent, from, prefix string) []string {
 	return list
 }
 
-// findFree looks for a unique constraint that nothing but values of other tables makes new: no column of it is free, and
-// one or two foreign keys lie in it. A table takes new rows of the first one alone.
+// findFree looks for a unique constraint that nothing but values of other tables makes new: no column of it is free,
+// and one or two foreign keys lie in it. A table takes new rows of the first one alone.
 func (t *table) findFree() *freeRows {
 	for i, c := range t.constraints {
 		if c.Kind != sdk.Unique || c.Partial || !t.allTied(c) {
@@ -207,8 +207,8 @@ func (t *table) freeQuery(f *freeRows) string {
 	}
 	side := func(name, of, other string) string {
 		return name + " AS (SELECT row_number() OVER () - 1 AS n, s.* FROM (SELECT * FROM " + of +
-			" ORDER BY random() LIMIT (SELECT least(" + strconv.Itoa(freeSide) + ", greatest(1000, " + strconv.Itoa(maxFreeRows) +
-			" / greatest(count(*), 1))) FROM " + other + ")) AS s)"
+			" ORDER BY random() LIMIT (SELECT least(" + strconv.Itoa(freeSide) + ", greatest(1000, " +
+			strconv.Itoa(maxFreeRows) + " / greatest(count(*), 1))) FROM " + other + ")) AS s)"
 	}
 	texts := func(p *parent, from, prefix string) string {
 		list := t.texts(p, from, prefix)
@@ -232,7 +232,8 @@ func (t *table) freeQuery(f *freeRows) string {
 		"FROM loadstone_a AS a UNION ALL SELECT 'b', " + texts(f.right, "b", "m") + ", NULL FROM loadstone_b AS b"
 }
 
-// against is the condition under which a row of each side breaks a CHECK that compares them, "" where it is about others.
+// against is the condition under which a row of each side breaks a CHECK that compares them, "" where it is about
+// others.
 func (t *table) against(f *freeRows, o order) string {
 	place := func(name string) (string, bool) {
 		for i, c := range f.left.columns {

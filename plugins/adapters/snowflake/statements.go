@@ -34,6 +34,10 @@ func (a Adapter) statements(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 		w.Key("writes").Bool(s.Writes).EndObject()
 	}
-	w.EndArray().EndObject()
+	w.EndArray()
+	if a.tableType != Interactive {
+		w.Key("trial").Bool(true) // interactive tables know no transactions
+	}
+	w.EndObject()
 	return nil
 }

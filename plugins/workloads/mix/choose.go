@@ -57,7 +57,7 @@ func newChooser(t *sdk.Table, p *params) *chooser {
 	}
 	for _, c := range t.Columns {
 		// What the database computes is unique with what it is computed from.
-		if one := []string{c.Name}; c.Unique && !known(one) && !(c.Generated && ch.told) {
+		if one := []string{c.Name}; c.Unique && !known(one) && (!c.Generated || !ch.told) {
 			ch.sets = append(ch.sets, sdk.Constraint{Kind: sdk.Unique, Columns: one})
 		}
 	}

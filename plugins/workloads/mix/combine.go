@@ -80,7 +80,7 @@ func (c *combinations) put(b *sdk.Batch, column *freeColumn) {
 	if column.right {
 		row = c.r
 	}
-	column.poolColumn.put(b, row)
+	column.put(b, row)
 }
 
 // usedUp says that all combinations have been inserted.

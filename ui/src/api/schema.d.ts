@@ -1578,7 +1578,7 @@ export interface paths {
         put?: never;
         /**
          * Plan a run before its load
-         * @description Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix. With allow_writes, a handful of operations of each writing statement are executed and rolled back; on connections that are production only where confirm_production names them.
+         * @description Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix. With allow_writes, a handful of operations of each writing statement are executed and rolled back; on connections that are production only where confirm_production names them, and nowhere with trial: false.
          */
         post: {
             parameters: {
@@ -8675,6 +8675,7 @@ export interface components {
             plan: components["schemas"]["Plan"] | null;
             server: components["schemas"]["PreflightInfo"] | null;
             targets?: components["schemas"]["TargetPreflight"][] | null;
+            untried?: boolean;
             writes: components["schemas"]["Written"][] | null;
         };
         PreflightInfo: {
@@ -8710,6 +8711,8 @@ export interface components {
             template_id?: string;
             /** @description … or by its name, */
             template_name?: string;
+            /** @description Whether what the run would write is tried, and undone. Yes when left out. */
+            trial?: boolean;
         };
         PreflightTable: {
             ddl: string[] | null;

@@ -96,7 +96,7 @@ function MatrixView({ m }: { m: Matrix }) {
     // When the preflight fails, the server checks writes per run.
     mutationFn: async () =>
       targetsNeedingWrites(
-        await api.post('/api/preflight', { body: await what() }).catch(() => undefined),
+        await api.post('/api/preflight', { body: { ...(await what()), trial: false } }).catch(() => undefined),
         m.labels ?? [],
       ),
     onSuccess: (asking) => (asking.length ? allow(asking, true) : act.mutate('start')),

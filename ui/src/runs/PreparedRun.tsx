@@ -1,3 +1,4 @@
+import { useState } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { useHasRole } from '../api/queries';
 import { api } from '../api/client';
@@ -20,20 +21,23 @@ const outcomeOf = (c: CheckResult) => (c.outcome in icons ? (c.outcome as keyof 
 /** PreparedRun shows a run before its start: plan and preflight. */
 export function PreparedRun({ run }: { run: RunDetail }) {
   const may = useHasRole('operator'); // who looks only does not have the target looked at
+  // What the run would write is tried only when somebody asks for it.
+  const [trial, setTrial] = useState(false);
   const preflight = useQuery({
-    queryKey: ['preflight', run.run_id],
+    queryKey: ['preflight', run.run_id, trial],
     queryFn: async ({ signal }) =>
       api.post('/api/preflight', {
         body: run.template_id
-          ? { template_id: run.template_id }
+          ? { template_id: run.template_id, trial }
           : {
+              trial,
               scenario: (await api.get('/api/runs/{id}', { path: { id: run.run_id }, signal, asStored: true }))
                 .scenario_config,
             },
         signal,
       }),
     enabled: run.plan === null && may,
-    staleTime: 30_000,
+    staleTime: trial ? Infinity : 30_000, // a trial is not repeated by itself
     retry: false,
   });
   // A matrix run is one of its template's targets.
@@ -81,11 +85,22 @@ export function PreparedRun({ run }: { run: RunDetail }) {
             <Term tip={terms.preflight}>Preflight</Term>
           </h2>
           <div className="end">
+            {run.plan === null && preflight.data?.untried && !trial && (
+              <button
+                type="button"
+                className="btn quiet small"
+                title="Executes up to 20 operations of each writing statement, and rolls them back"
+                onClick={() => setTrial(true)}
+                disabled={preflight.isFetching}
+              >
+                Try the statements
+              </button>
+            )}
             {run.plan === null && (
               <button
                 type="button"
                 className="btn quiet small"
-                onClick={() => void preflight.refetch()}
+                onClick={() => (trial ? setTrial(false) : void preflight.refetch())}
                 disabled={preflight.isFetching}
               >
                 <Icon name="refresh" size={14} /> {preflight.isFetching ? 'Checking…' : 'Check again'}

@@ -89,7 +89,7 @@ export function FirstSteps() {
   };
   const look = () =>
     act('look', async () => {
-      const found = await api.post('/api/preflight', { body: { scenario: config } });
+      const found = await api.post('/api/preflight', { body: { scenario: config, trial: false } });
       setChecked({ of: subject, found: found });
     });
   const start = () =>

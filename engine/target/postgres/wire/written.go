@@ -14,8 +14,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// zeroByte is what the server would say of a text with a zero byte, which ends a text of SQL where it stands.
-var zeroByte = &pgconn.PgError{Severity: "ERROR", Code: "22021",
+// errZeroByte is what the server would say of a text with a zero byte, which ends a text of SQL where it stands.
+var errZeroByte = &pgconn.PgError{Severity: "ERROR", Code: "22021",
 	Message: `invalid byte sequence for encoding "UTF8": 0x00`}
 
 // AppendLiteral writes a value as a constant of SQL, for statements that have no parameters of the protocol.
@@ -50,7 +50,7 @@ func appendQuoted(out, text []byte) ([]byte, error) {
 	for _, c := range text {
 		switch c {
 		case 0:
-			return out[:at], zeroByte
+			return out[:at], errZeroByte
 		case '\'':
 			out = append(out, '\'')
 		case '\\':
