@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -189,11 +190,20 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 	}
 	var unchecked []catalog.TableReference
 	all := func(to *catalog.Catalog) error {
+		by := by
 		results = nil // it may be asked again
 		to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
 		to.SetDefaultHost(Server, Slots)
 		if unchecked = to.UncheckedTables(parsed); len(unchecked) > 0 {
 			return catalog.ErrUnchecked
+		}
+		if by.KeepEqual {
+			if kept, as := c.unchanged(ctx, to, text, parsed); as {
+				results = kept
+				return to.Confirmed()
+			}
+			by.KeepEqual = false
+			to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
 		}
 		err := to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
 		if err != nil {
@@ -227,6 +237,15 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 			}
 		}
 	}
+}
+
+// unchanged carries statements out over a copy, where a CREATE of what is there as it would be made is none, and reports
+// whether everything is as it was afterwards.
+func (c *Coordinator) unchanged(ctx context.Context, of *catalog.Catalog, text string,
+	parsed []sql.Parsed) ([]catalog.Result, bool) {
+	trial := of.Clone()
+	results, err := applyAll(ctx, trial, text, parsed)
+	return results, err == nil && reflect.DeepEqual(trial.Contents(), of.Contents())
 }
 
 // maxAnswerBytes is how long what statements of a group show may be together.
