@@ -190,23 +190,14 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 	}
 	var unchecked []catalog.TableReference
 	all := func(to *catalog.Catalog) error {
-		by := by
 		results = nil // it may be asked again
 		to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
 		to.SetDefaultHost(Server, Slots)
 		if unchecked = to.UncheckedTables(parsed); len(unchecked) > 0 {
 			return catalog.ErrUnchecked
 		}
-		if by.KeepEqual {
-			if kept, as := c.unchanged(ctx, to, text, parsed); as {
-				results = kept
-				return to.Confirmed()
-			}
-			by.KeepEqual = false
-			to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
-		}
-		err := to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
-		if err != nil {
+		var err error
+		if results, err = c.applyGroup(ctx, to, text, parsed, by); err != nil {
 			return err
 		}
 		return to.Confirmed()
@@ -239,7 +230,22 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 	}
 }
 
-// unchanged carries statements out over a copy, where a CREATE of what is there as it would be made is none, and reports
+// applyGroup carries statements out within the bounds of the catalog, or does nothing where their author asks for that
+// and all is there as they would make it.
+func (c *Coordinator) applyGroup(ctx context.Context, to *catalog.Catalog, text string, parsed []sql.Parsed,
+	by catalog.Author) (results []catalog.Result, err error) {
+	if by.KeepEqual {
+		if kept, as := c.unchanged(ctx, to, text, parsed); as {
+			return kept, nil
+		}
+		by.KeepEqual = false
+		to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
+	}
+	err = to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
+	return results, err
+}
+
+// unchanged carries statements out over a copy, where a CREATE of what is there as it would be made is none. It reports
 // whether everything is as it was afterwards.
 func (c *Coordinator) unchanged(ctx context.Context, of *catalog.Catalog, text string,
 	parsed []sql.Parsed) ([]catalog.Result, bool) {
