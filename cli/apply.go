@@ -24,8 +24,8 @@ type ApplyFlags struct {
 // Help is shown by --help.
 func (ApplyFlags) Help() string {
 	return `The statements of all files are one group: all of them are carried out, or none. docs/streams.md says what they are.
-What is there already as a file has it stays as it is: applying the same files again changes nothing. CREATE OR REPLACE
-puts something else in its place.
+Applying the same files again changes nothing. CREATE OR REPLACE puts what a file has in the place of what is there, and
+IF NOT EXISTS leaves it.
 
   loadstone apply -f rules.sql
   loadstone apply -f sources.yaml -f rules.sql`

@@ -455,5 +455,27 @@ func TestANodeThatJoinedRunsFragments(t *testing.T) {
 	clitest.WaitFor(t, time.Minute, "the end of the fragment", func() bool {
 		return strings.Contains(n.Out.String(), "a fragment of a continuous query has ended")
 	})
+	// Nobody waits for a node that was removed: the query fails, and everything on the node can be dropped.
+	nodes("remove", n.Address)
+	s.until("q", "FAILED")
+	if q := s.only("q"); !strings.Contains(q.Failure, id) || !strings.Contains(q.Failure, "was removed") {
+		t.Errorf("it says %q", q.Failure)
+	}
+	shown := s.done("SHOW PHYSICAL SOURCES FOR a")
+	s.done("DROP QUERY q; DROP SINK out; DROP PHYSICAL SOURCE " + physicalID(t, shown) + "; DROP LOGICAL SOURCE a; " +
+		"DROP WORKER `" + id + "`")
 	s.Stop()
+}
+
+// physicalID is the id in an answer that shows one physical source.
+func physicalID(t *testing.T, shown string) string {
+	t.Helper()
+	var answer struct {
+		Results []struct{ Rows [][]string }
+	}
+	if err := json.Unmarshal([]byte(shown), &answer); err != nil || len(answer.Results) != 1 ||
+		len(answer.Results[0].Rows) != 1 {
+		t.Fatalf("%s: %v", shown, err)
+	}
+	return answer.Results[0].Rows[0][0]
 }

@@ -140,9 +140,7 @@ var refusals = []struct {
 	{"SELECT x FROM far INTO s", "PlacementError", 422, 1, 1, "loadstone node list"},
 	{"SELECT x FROM a INTO away", "PlacementError", 422, 1, 1, "loadstone node list"},
 	{"CREATE QUERY Q AS SELECT x FROM a INTO s", "AlreadyExists", 409, 1, 14, "another name"},
-	{"CREATE QUERY late AS SELECT runId FROM run_events INTO s; DROP QUERY late;\n" +
-		"CREATE QUERY late AS SELECT x FROM a INTO s",
-		"NameLocked", 409, 2, 14, "wait until it is gone"},
+	{"SHOW SINKS;\nRESUME QUERY q", "NameLocked", 409, 2, 14, "RESUME is for a query that is SUSPENDED"},
 	{strings.Repeat("SELECT x FROM a INTO s;\n", 2000), "ParserError", 422, 1001, 1, "several groups"},
 	{"CREATE WORKER W1", "AlreadyExists", 409, 1, 15, "another name"},
 	{"CREATE WORKER w9 SET(0 AS GRPC_PORT)", "InvalidAddress", 422, 1, 22, ""},
@@ -239,6 +237,18 @@ func TestBundles(t *testing.T) {
 	s.until("q", "TERMINATED")
 	if rows := s.query("q").Output; fmt.Sprint(rows) != "[5 6]" {
 		t.Errorf("rows %q", rows)
+	}
+	// Applied again nothing changes; where something does it is a conflict.
+	before := s.done("SHOW LOGICAL SOURCES; SHOW PHYSICAL SOURCES; SHOW SINKS; SHOW QUERIES")
+	if code, text := apply(sources, good); code != 0 || strings.Count(text, "is there already: nothing was changed") != 4 {
+		t.Errorf("%d %s", code, text)
+	}
+	if after := s.done("SHOW LOGICAL SOURCES; SHOW PHYSICAL SOURCES; SHOW SINKS; SHOW QUERIES"); after != before {
+		t.Errorf("applied twice:\n%s\nis not\n%s", after, before)
+	}
+	other := p.Write("other.sql", "CREATE SINK s TYPE PRINT; CREATE SINK more TYPE PRINT")
+	if code, text := apply(other); code == 0 || !strings.Contains(text, "AlreadyExists") {
+		t.Errorf("%d %s", code, text)
 	}
 	for name, text := range map[string]string{"misspelt.yaml": "statments: []", "broken.yaml": "statements: [",
 		"empty.sql": " "} {

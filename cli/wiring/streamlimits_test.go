@@ -116,10 +116,9 @@ func optionExists(option string) bool {
 	if slices.Contains(connector.Keywords(), option) {
 		return true
 	}
-	for _, text := range map[string][]string{
-		"QUERY.MEMORY_MIB": {"SELECT event FROM run_events SET(256 AS QUERY.MEMORY_MIB)"},
-		"ON OVERFLOW DROP": {"SELECT event FROM run_events ON OVERFLOW DROP"},
-	}[option] {
+	queries := map[string]string{"QUERY.MEMORY_MIB": "SELECT event FROM run_events SET(256 AS QUERY.MEMORY_MIB)",
+		"ON OVERFLOW DROP": "SELECT event FROM run_events ON OVERFLOW DROP"}
+	if text, is := queries[option]; is {
 		s, err := sql.ParseSelect(text)
 		if err == nil {
 			_, err = plan.Bind(text, s, system.Schemas{})

@@ -39,7 +39,7 @@ type StatementsInput struct {
 	SQL string `json:"sql" minLength:"1" maxLength:"1000000" doc:"Statements, divided by semicolons: all of them are carried out, or none."`
 	// ConfirmProduction are typed where statements write to production connections.
 	ConfirmProduction auth.Names `json:"confirm_production,omitempty"`
-	KeepEqual         bool       `json:"keep_equal,omitempty" doc:"A CREATE of what is there as it would be made changes nothing, in place of AlreadyExists: loadstone apply asks so."`
+	KeepEqual         bool       `json:"keep_equal,omitempty" doc:"Where everything is there already as the statements would make it nothing is done, in place of AlreadyExists: loadstone apply asks so."`
 }
 
 // StatementResult is what a statement gave.

@@ -64,6 +64,7 @@ function query(id: number, name: string, sink: string, state: StreamQuery['state
     ],
     live: null,
     trouble: null,
+    waiting: '',
     output: [],
   };
 }

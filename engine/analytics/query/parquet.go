@@ -34,8 +34,8 @@ func (g parquetColumns) Fields() []parquet.Field {
 	return fields
 }
 
-// writeParquet writes the columns in their order, each in the type of Parquet that is the database's; what Parquet has no
-// type for is text. All columns may be null.
+// writeParquet writes the columns in their order, each in the type of Parquet that is the database's; what Parquet has
+// no type for is text. All columns may be null.
 func writeParquet(out io.Writer, a Answer) error {
 	columns := parquetColumns{Group: parquet.Group{}}
 	var types []parquetType
@@ -160,8 +160,8 @@ const (
 	decimalBytes  = 16
 )
 
-// decimalScale is how many digits stand behind the point in a column of decimals at most; exact is false where they have
-// no room in a decimal of Parquet, or one is no number.
+// decimalScale is how many digits stand behind the point in a column of decimals at most; exact is false where they
+// have no room in a decimal of Parquet, or one is no number.
 func decimalScale(rows [][]any, i int) (scale int, exact bool) {
 	whole := 1
 	for _, row := range rows {

@@ -59,20 +59,43 @@ type book struct {
 	workers []string
 	peers   map[string]string
 	wide    map[string]bool
+	// Of the group: left are queries that it has dropped and that were wanted, as they were; ids and places are of
+	// physical sources and sinks that it has dropped.
+	left        map[string]bookQuery
+	ids, places map[string]string
 }
 
 type bookQuery struct {
 	sink, sources  string
 	hosts          string
 	dropped, final bool
-	// waits are the workers whose slot it keeps for its next attempt, unless it is dropped.
-	waits string
+	wanted         bool
+	// waits are the workers whose slot it keeps for its next attempt, unless it is dropped; held those of all its slots.
+	waits, held string
+	statement   string
+}
+
+// leaves reports whether a query needs its sources and its sink no more.
+func (b *book) leaves(name string) bool {
+	_, left := b.left[name]
+	return left && b.queries[name].dropped
+}
+
+// asBefore reports whether the sink and the sources of a query that was dropped are there as they were.
+func (b *book) asBefore(was bookQuery) bool {
+	place, dropped := b.places[was.sink]
+	if b.sinks[was.sink] == "" || dropped && place != b.sinks[was.sink] {
+		return false
+	}
+	there := slices.Collect(maps.Values(b.physical))
+	return !slices.ContainsFunc(strings.Fields(was.sources), func(id string) bool { return !slices.Contains(there, id) })
 }
 
 func bookOf(c catalog.Contents) *book {
 	b := &book{logical: map[string]bool{}, physical: map[string]string{}, sinks: map[string]string{},
 		queries: map[string]bookQuery{}, up: map[string]bool{}, free: map[string]int64{}, lastID: c.LastSourceID,
-		peers: map[string]string{}, wide: map[string]bool{}}
+		peers: map[string]string{}, wide: map[string]bool{}, left: map[string]bookQuery{}, ids: map[string]string{},
+		places: map[string]string{}}
 	for _, l := range c.Logical {
 		b.logical[l.Name] = true
 	}
@@ -89,11 +112,13 @@ func bookOf(c catalog.Contents) *book {
 	}
 	for _, q := range c.Queries {
 		ids := strings.Trim(fmt.Sprint(q.Sources), "[]")
-		there := bookQuery{q.Sink, ids, "", q.Desired == catalog.Stopped, q.State.Final(), ""}
+		there := bookQuery{sink: q.Sink, sources: ids, dropped: q.Desired == catalog.Stopped, final: q.State.Final(),
+			wanted: q.Desired == catalog.Running && q.State != catalog.Terminating, statement: q.Statement}
 		for _, f := range q.Fragments {
 			there.hosts += f.Host + " "
 			if holdsSlot(q, f) {
 				b.free[f.Host]--
+				there.held += f.Host + " "
 				if f.State.Final() {
 					there.waits += f.Host + " "
 				}
@@ -156,7 +181,7 @@ func (b *book) names() string {
 	all = append(all, slices.Sorted(maps.Values(b.sinks))...)
 	for _, name := range slices.Sorted(maps.Keys(b.queries)) {
 		there := b.queries[name]
-		there.waits, there.hosts = "", "" // no name
+		there.waits, there.hosts, there.held, there.statement = "", "", "", "" // no name
 		all = append(all, fmt.Sprint(name, there))
 	}
 	return strings.Join(all, " ")
@@ -190,6 +215,10 @@ func createPhysical(logical, kind, on string) step {
 				return streamsql.WorkerDoesNotExistForPhysical
 			case b.physical[logical+" "+kind+" "+on] != "":
 				return streamsql.AlreadyExists
+			}
+			if id := b.ids[logical+" "+kind+" "+on]; id != "" { // as it was
+				b.physical[logical+" "+kind+" "+on] = id
+				return fine
 			}
 			b.lastID++
 			b.physical[logical+" "+kind+" "+on] = fmt.Sprint(b.lastID)
@@ -233,20 +262,37 @@ func createQuery(name, logical, sink string) step {
 	if logical == executions {
 		column = "seq"
 	}
-	sql := "CREATE QUERY " + name + " AS SELECT " + column + " FROM " + logical + " INTO " + sink
-	return step{sql, func(b *book) streamsql.Kind {
+	statement := "SELECT " + column + " FROM " + logical + " INTO " + sink
+	return step{"CREATE QUERY " + name + " AS " + statement, func(b *book) streamsql.Kind {
 		there, taken := b.queries[name]
+		was := b.left[name]
+		leaves := b.leaves(name)
+		if leaves && was.statement == statement && b.asBefore(was) {
+			for _, h := range strings.Fields(was.waits) {
+				b.free[h]--
+			}
+			b.queries[name] = was
+			return fine
+		}
 		switch {
+		case leaves:
 		case taken && there.dropped && !there.final:
 			return streamsql.NameLocked
 		case taken:
 			return streamsql.AlreadyExists
+		}
+		switch {
 		case b.sinks[sink] == "":
 			return streamsql.SinkDoesNotExistForQuery
 		case !b.logical[logical]:
 			return streamsql.BinderError
 		case len(b.sources(logical)) == 0:
 			return streamsql.PlacementError
+		}
+		if leaves { // its slots are those of what takes its place
+			for _, h := range strings.Fields(there.held) {
+				b.free[h]++
+			}
 		}
 		hosts, refused := b.place(logical, sink)
 		if refused != fine {
@@ -256,7 +302,7 @@ func createQuery(name, logical, sink string) step {
 			b.free[h]--
 		}
 		b.queries[name] = bookQuery{sink: sink, sources: strings.Join(b.sources(logical), " "),
-			hosts: strings.Join(hosts, " ")}
+			hosts: strings.Join(hosts, " "), held: strings.Join(hosts, " "), wanted: true, statement: statement}
 		return fine
 	}}
 }
@@ -283,11 +329,17 @@ func dropPhysical(id string) step {
 			if logical, _, _ := strings.Cut(key, " "); b.ofProduct(logical) {
 				return streamsql.ProtectedSource
 			}
-			for _, q := range b.queries {
-				if slices.Contains(strings.Fields(q.sources), id) {
+			for name, q := range b.queries {
+				if slices.Contains(strings.Fields(q.sources), id) && !b.leaves(name) {
 					return streamsql.ReferencedQueryExists
 				}
 			}
+			for name, q := range b.queries {
+				q.sources = strings.Join(slices.DeleteFunc(strings.Fields(q.sources),
+					func(of string) bool { return of == id }), " ")
+				b.queries[name] = q
+			}
+			b.ids[key] = id
 			delete(b.physical, key)
 		}
 		return fine
@@ -296,10 +348,19 @@ func dropPhysical(id string) step {
 
 func dropSink(name string) step {
 	return step{"DROP SINK " + name, func(b *book) streamsql.Kind {
-		for _, q := range b.queries {
-			if q.sink == name {
+		for of, q := range b.queries {
+			if q.sink == name && !b.leaves(of) {
 				return streamsql.ReferencedQueryExists
 			}
+		}
+		for of, q := range b.queries {
+			if q.sink == name {
+				q.sink = ""
+				b.queries[of] = q
+			}
+		}
+		if _, before := b.places[name]; !before && b.sinks[name] != "" {
+			b.places[name] = b.sinks[name]
 		}
 		delete(b.sinks, name)
 		return fine
@@ -311,10 +372,15 @@ func dropQuery(name, mode string) step {
 		if q, there := b.queries[name]; there && q.final {
 			delete(b.queries, name)
 		} else if there {
+			if q.wanted {
+				b.left[name] = q
+			}
+			held := strings.Fields(q.held)
 			for _, host := range strings.Fields(q.waits) {
 				b.free[host]++
+				held = slices.DeleteFunc(held, func(h string) bool { return h == host })
 			}
-			q.dropped, q.waits = true, ""
+			q.dropped, q.waits, q.held, q.wanted = true, "", strings.Join(held, " "), false
 			b.queries[name] = q
 		}
 		return fine

@@ -39,6 +39,8 @@ type instance struct {
 	// ended is when all was closed; clean says that nobody had ended it from outside then.
 	ended time.Time
 	clean bool
+	// replaced: another query has taken the place of its own since it began.
+	replaced bool
 }
 
 // closes takes note that one of what it has open is closed; the simulation is locked.

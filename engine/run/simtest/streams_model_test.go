@@ -39,6 +39,11 @@ func (s *streaming) committed(l *carrier, before, after catalog.Contents) {
 	for _, q := range after.Queries {
 		b, known := was[q.ID]
 		delete(was, q.ID)
+		if known && !b.CreatedAt.Equal(q.CreatedAt) {
+			for _, i := range s.instances {
+				i.replaced = i.replaced || i.query == q.ID && i.lives()
+			}
+		}
 		if !known {
 			s.created(q, after)
 			continue
@@ -124,7 +129,7 @@ func (s *streaming) begins(i *instance) {
 		if !other.lives() || other.at.worker() != i.at.worker() {
 			continue
 		}
-		if !other.tells() {
+		if !other.tells() && !other.replaced { // what is replaced gives its slots to what takes its place
 			running++
 		}
 		if other.query == i.query {
@@ -154,7 +159,9 @@ func (s *streaming) sees(q catalog.Query, host string) bool {
 func (s *streaming) reads(i *instance) {
 	q, there := s.query(i.query)
 	for _, r := range i.sources {
-		if there && !slices.Contains(q.Sources, r.physical) {
+		// What is replaced or dropped may be opened still, until its owner has heard of that.
+		old := i.replaced || q.Desired != catalog.Running || q.State == catalog.Pending
+		if there && !old && !slices.Contains(q.Sources, r.physical) {
 			s.broke("reads", "the query %d reads the physical source %d, and holds %v", i.query, r.physical, q.Sources)
 		}
 	}
@@ -204,7 +211,8 @@ func (s *streaming) integrity(c catalog.Contents) {
 	used := map[string]int64{}
 	for _, q := range c.Queries {
 		queries = append(queries, q.Name)
-		if !there[strings.ToLower(q.Sink)] {
+		left := q.Desired == catalog.Stopped && q.Sink == "" // it was dropped with its sink
+		if !there[strings.ToLower(q.Sink)] && !left {
 			s.broke("integrity", "the query %s writes to %s, which is not there", q.Name, q.Sink)
 		}
 		if slices.ContainsFunc(q.Sources, func(id int64) bool { return !ids[id] }) {

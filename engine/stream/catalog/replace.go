@@ -153,8 +153,8 @@ func (c *Catalog) replaceSink(source string, name sql.Name, i int, s Sink) error
 	return c.renew(source, name, func(q Query) bool { return sql.SameName(q.Sink, s.Name) })
 }
 
-// renew has the queries that are wanted and use something begin anew with what that is now. Their rights are judged when
-// they begin.
+// renew has the queries that are wanted and use something begin anew with what that is now. Their rights are judged
+// when they begin.
 func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) error {
 	c.queries = slices.Clone(c.queries)
 	for i, q := range c.queries {

@@ -20,7 +20,8 @@ const ConnectionID = "SINK.CONNECTION_ID"
 // Author is who changes the catalog, with what was found out about the tables that the statements write to.
 type Author struct {
 	Name, UserID string
-	// KeepEqual: a CREATE of what is there as it would be made changes nothing, in place of AlreadyExists.
+	// KeepEqual: a CREATE of what is there as it would be made changes nothing, in place of AlreadyExists. A group after
+	// which something is another than before is carried out without that.
 	KeepEqual bool
 	// Connections are those that were judged.
 	Connections []ConnectionGrant

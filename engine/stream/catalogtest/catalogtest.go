@@ -520,8 +520,10 @@ func groups(t *testing.T, k catalog.Store) {
 		CREATE LOGICAL SOURCE a(ts TIMESTAMP, x FLOAT64, y TEXT);
 		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('b.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
 		CREATE SINK s(x FLOAT64, y TEXT) TYPE FILE SET('t.csv' AS SINK.FILE_PATH); CREATE QUERY q AS SELECT x, y FROM a INTO s`)
-	if n := is.Queries; len(n) != 1 || n[0].ID != q.ID || n[0].State != catalog.Pending || n[0].Desired != catalog.Running ||
-		n[0].Fragments[0].Attempts != 3 || n[0].CreatedBy != "bob" ||
+	if n := is.Queries; len(n) != 1 || n[0].ID != q.ID || n[0].State != catalog.Pending ||
+		n[0].Desired != catalog.Running ||
+		n[0].Fragments[0].Attempts != 3 ||
+		n[0].CreatedBy != "bob" ||
 		!n[0].CreatedAt.After(q.CreatedAt) ||
 		n[0].Revision <= q.Revision ||
 		done[len(done)-1] != "replaced the query q" {

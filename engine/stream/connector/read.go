@@ -78,7 +78,7 @@ func (l *lines) next() ([]byte, error) {
 		if first >= 0 && (l.failed != nil || l.end-l.begin >= maxLine) { // its quotes have no end
 			line := l.buffer[l.begin : l.begin+first]
 			l.begin += first + 1
-			return line, nil
+			return line, nil //nolint:nilerr // the error is that of a later call
 		}
 		if l.failed != nil {
 			return l.rest()
@@ -240,13 +240,7 @@ func (s *rows) Read(b *column.Batch) error {
 			ok = s.record(b, line)
 		}
 		if !ok {
-			s.malformed.Add(1)
-			if s.second >= 0 {
-				s.begin = s.second // what stands behind a stray quote are rows of their own
-			}
-			for i := range b.Cols {
-				b.Cols[i].Truncate(b.N)
-			}
+			s.leaveOut(b)
 			continue
 		}
 		size += len(line) + s.width
@@ -255,6 +249,17 @@ func (s *rows) Read(b *column.Batch) error {
 		}
 	}
 	return nil
+}
+
+// leaveOut counts a row that does not fit, and takes back what was read of it.
+func (s *rows) leaveOut(b *column.Batch) {
+	s.malformed.Add(1)
+	if s.second >= 0 {
+		s.begin = s.second // what stands behind a stray quote are rows of their own
+	}
+	for i := range b.Cols {
+		b.Cols[i].Truncate(b.N)
+	}
 }
 
 // isEmptyRow reports whether an empty line is a row: that of CSV whose only column is NULL.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -195,8 +196,8 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 		if unchecked = to.UncheckedTables(parsed); len(unchecked) > 0 {
 			return catalog.ErrUnchecked
 		}
-		err := to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
-		if err != nil {
+		var err error
+		if results, err = c.applyGroup(ctx, to, text, parsed, by); err != nil {
 			return err
 		}
 		return to.Confirmed()
@@ -227,6 +228,30 @@ func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Autho
 			}
 		}
 	}
+}
+
+// applyGroup carries statements out within the bounds of the catalog, or does nothing where their author asks for that
+// and all is there as they would make it.
+func (c *Coordinator) applyGroup(ctx context.Context, to *catalog.Catalog, text string, parsed []sql.Parsed,
+	by catalog.Author) (results []catalog.Result, err error) {
+	if by.KeepEqual {
+		if kept, as := c.unchanged(ctx, to, text, parsed); as {
+			return kept, nil
+		}
+		by.KeepEqual = false
+		to.SetAuthor(by, c.o.Now().UTC().Truncate(time.Microsecond))
+	}
+	err = to.Bound(func() (err error) { results, err = applyAll(ctx, to, text, parsed); return err })
+	return results, err
+}
+
+// unchanged carries statements out over a copy, where a CREATE of what is there as it would be made is none. It reports
+// whether everything is as it was afterwards.
+func (c *Coordinator) unchanged(ctx context.Context, of *catalog.Catalog, text string,
+	parsed []sql.Parsed) ([]catalog.Result, bool) {
+	trial := of.Clone()
+	results, err := applyAll(ctx, trial, text, parsed)
+	return results, err == nil && reflect.DeepEqual(trial.Contents(), of.Contents())
 }
 
 // maxAnswerBytes is how long what statements of a group show may be together.

@@ -33,7 +33,8 @@ const (
 	ReplaceExisting Existing = "OR REPLACE"
 )
 
-// CreateWorker is CREATE [OR REPLACE] WORKER [IF NOT EXISTS] host SET(port AS GRPC_PORT, port AS DATA_PORT, n AS NUM_SLOTS, (host, …) AS PEERS).
+// CreateWorker is CREATE [OR REPLACE] WORKER [IF NOT EXISTS] host SET(port AS GRPC_PORT, port AS DATA_PORT,
+// n AS NUM_SLOTS, (host, …) AS PEERS).
 type CreateWorker struct {
 	Existing Existing
 	Host     Name

@@ -389,6 +389,12 @@ func (p *parser) create() (Statement, error) {
 		c.Type, c.Placement, c.Settings, err = p.typed()
 		return c, err
 	}
+	return p.createQuery(existing)
+}
+
+// createQuery reads [name] AS SELECT ….
+func (p *parser) createQuery(existing Existing) (Statement, error) {
+	var err error
 	var name Name
 	if !p.keyword("AS") {
 		if name, err = p.name("a name or AS"); err != nil {

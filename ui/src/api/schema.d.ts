@@ -5277,7 +5277,7 @@ export interface paths {
         };
         /**
          * Watch a table of the catalog of streams
-         * @description Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each. The id of an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken off: RESUMED and what is different since, or SNAPSHOT where that is not known any more. A client that reads slowly gets what has changed meanwhile as one change.
+         * @description Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each, in `rows`. Beside these an event has its `type` (SNAPSHOT, RESUMED or EVENT), and its `data`: all rows, or the one; of EVENT also the `op` and the `key` of the entity. The id of an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken off: RESUMED and what is different since, or SNAPSHOT where that is not known any more. A client that reads slowly gets what has changed meanwhile as one change.
          */
         get: {
             parameters: {
@@ -9799,6 +9799,8 @@ export interface components {
         StatementsInput: {
             /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
             confirm_production?: string | string[];
+            /** @description Where everything is there already as the statements would make it nothing is done, in place of AlreadyExists: loadstone apply asks so. */
+            keep_equal?: boolean;
             /** @description Statements, divided by semicolons: all of them are carried out, or none. */
             sql: string;
         };
@@ -9967,6 +9969,8 @@ export interface components {
             statement: string;
             /** @description Why its sink takes no rows for the moment; null where it does, and where another server runs it. */
             trouble: components["schemas"]["StreamTrouble"] | null;
+            /** @description What a source of it waits for, such as a connection that is made again; empty where none does. */
+            waiting: string;
         };
         StreamSink: {
             columns: components["schemas"]["StreamColumn"][];
