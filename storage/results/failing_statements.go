@@ -116,7 +116,11 @@ func (e *outcomes) stretches() (out []engine.FailingTime) {
 		}
 		return places*chanceOf(t, ended, failed) < failChance
 	}
-	if toTheEnd = toTheEnd && rare(last); !toTheEnd {
+	// All failed within that time and none without it: a few are enough.
+	only := func(t engine.FailingTime) bool {
+		return t.Errors == t.Operations && t.Errors == failed && ended-t.Operations >= failCountAll
+	}
+	if toTheEnd = toTheEnd && (only(last) || rare(last)); !toTheEnd {
 		end.first = len(e.ended)
 	}
 	for _, b := range e.heaviest(end.first) {
@@ -124,7 +128,7 @@ func (e *outcomes) stretches() (out []engine.FailingTime) {
 		if length < failHold || t.Errors < failCountAll || t.Errors < failCountFew && t.Errors < t.Operations {
 			continue
 		}
-		if rare(t) {
+		if t.Errors > failCountAll && only(t) || rare(t) {
 			out = append(out, t)
 		}
 	}

@@ -23,9 +23,10 @@ type noise struct {
 	// deviation of one run, as a fraction, or for an error rate as a rate; free are its degrees of freedom.
 	deviation float64
 	free      int
-	// drift is by how much the sides would differ by the course of time alone, as the runs of each side show it.
-	drift float64
-	a, b  int
+	// drift is by how much the sides would differ by the course of time alone, as the runs of each side show it; where all
+	// of one side began before the other, driftError is how uncertain that is, as a part of the variance of a run.
+	drift, driftError float64
+	a, b              int
 }
 
 // between is the noise of a metric between the runs; k is its index.
@@ -54,7 +55,11 @@ func between(m metric, a, b *side) noise {
 	n.deviation = math.Sqrt((usualRuns*usual*usual + squares) / float64(usualRuns+n.free))
 	n.free += usualRuns
 	if spread > 0 {
-		n.drift = math.Abs(slope / spread * (center[1] - center[0]))
+		distance := center[1] - center[0]
+		n.drift = math.Abs(slope / spread * distance)
+		if a.timed && apart(a, b) {
+			n.driftError = distance * distance / spread
+		}
 	}
 	return n
 }
@@ -90,7 +95,7 @@ func (s *side) perRun(m metric, rate bool) []float64 {
 // halfWidth is how far the difference of the sides may be off, with the confidence of an interval; in percent, or for a
 // rate as a rate.
 func (n noise) halfWidth(rate bool) float64 {
-	h := studentQuantile(n.free)*n.deviation*math.Sqrt(1/float64(n.a)+1/float64(n.b)) + n.drift
+	h := studentQuantile(n.free)*n.deviation*math.Sqrt(1/float64(n.a)+1/float64(n.b)+n.driftError) + n.drift
 	if rate {
 		return h
 	}
@@ -161,6 +166,8 @@ func setOrder(a, b *side, begun [2][]float64) {
 		}
 		return 0
 	})
+	a.timed = all[0].begun != all[len(all)-1].begun
+	b.timed = a.timed
 	for rank, x := range all {
 		[]*side{a, b}[x.side].order[x.run] = float64(rank)
 	}

@@ -35,8 +35,9 @@ type side struct {
 	inflation float64
 	width     int // buckets
 	whole     draw
-	// order is when each run began among those of both sides.
+	// order is when each run began among those of both sides; timed: that is known.
 	order []float64
+	timed bool
 }
 
 // blockLength is how many seconds a block of the run has: twice the time over
