@@ -29,7 +29,7 @@ const (
 	// commandPollInterval is how often open commands are looked for while the store tells of them, and silentPollInterval
 	// while it does not: less than hearTimeout, so that an owner that is well hears in time.
 	commandPollInterval = 2 * time.Second
-	silentPollInterval  = 400 * time.Millisecond
+	silentPollInterval  = 300 * time.Millisecond
 	// listenRetryDelay is the pause before listening that has failed is tried again.
 	listenRetryDelay = 5 * time.Second
 	// commandStoreTimeout bounds one look at the store.
@@ -38,7 +38,7 @@ const (
 	commandTimeout = 5 * time.Second
 	// hearTimeout is how long a STOP waits until the owner of its run has heard it. With what taking the run over and
 	// telling its nodes takes it is less than 2 s.
-	hearTimeout = time.Second
+	hearTimeout = 800 * time.Millisecond
 	// Between two looks for an answer.
 	minAnswerPoll = 10 * time.Millisecond
 	maxAnswerPoll = 200 * time.Millisecond
