@@ -169,8 +169,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 }
 
 // TestAnyServerStopsTheRunOfAKilledOne: the process that carries a run is killed, and the other one is asked at once to
-// stop the run, which a node in a third process bears. It does not wait for the lease; how soon is held in virtual time,
-// on a machine of its own.
+// stop the run, which a node in a third process bears. It does not wait for the lease; how soon is held in virtual time.
 func TestAnyServerStopsTheRunOfAKilledOne(t *testing.T) {
 	clitest.Long(t, "the simulation plays it in virtual time")
 	t.Parallel()
@@ -186,8 +185,8 @@ func TestAnyServerStopsTheRunOfAKilledOne(t *testing.T) {
 		t.Fatalf("STOP: %d after %v, %s: %v\n%s", code, took, stopped.Status, err, c.servers[1].Out.String())
 	}
 	operations := func() (n int64) {
-		if err := c.target.QueryRow(t.Context(), "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").
-			Scan(&n); err != nil {
+		const sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+		if err := c.target.QueryRow(t.Context(), sql).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
