@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 // HealthCommand asks a server on this machine whether it is ready; the image's health check.
 type HealthCommand struct {
 	Listen string `default:"127.0.0.1:8080" env:"LOADSTONE_LISTEN" placeholder:"HOST:PORT" help:"Address that the server listens on."`
+	CanRun bool   `name:"can-run" help:"Ask also whether a run can be created: whether a node takes run workers, and results can be stored."`
 }
 
 // Run asks, over TLS where the server sends it there.
@@ -25,26 +29,31 @@ func (c HealthCommand) Run(e *terminal.Env) error {
 	secure, _ := loopbackAddress(c.Listen, true)
 	ctx, cancel := context.WithTimeout(e.Ctx, 2*time.Second)
 	defer cancel()
-	status, err := getHealth(ctx, plain)
+	query := "?exclude=nodes,results"
+	if c.CanRun {
+		query = ""
+	}
+	status, why, err := getHealth(ctx, plain+"/readyz"+query)
 	if err == nil && status == http.StatusPermanentRedirect {
-		status, err = getHealth(ctx, secure)
+		status, why, err = getHealth(ctx, secure+"/readyz"+query)
 	}
 	if err != nil {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("No server answers on %s.", c.Listen),
 			Hint: "start it with loadstone serve, or name the address that it listens on with --listen", Cause: err}
 	}
 	if status != http.StatusOK {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server on %s is not ready: %d %s.",
-			c.Listen, status, http.StatusText(status))}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server on %s is not ready: %s", c.Listen,
+			cmp.Or(why, fmt.Sprintf("%d %s.", status, http.StatusText(status))))}
 	}
 	_, err = fmt.Fprintln(e.Stdout, "ready")
 	return err
 }
 
-func getHealth(ctx context.Context, base string) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz?exclude=nodes,results", nil)
+// getHealth asks a server, and returns what it says where it is not ready.
+func getHealth(ctx context.Context, address string) (status int, why string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return 0, fmt.Errorf("making the request: %w", err)
+		return 0, "", fmt.Errorf("making the request: %w", err)
 	}
 	// Nothing secret is said, and the answer is believed of whoever listens there, with TLS and without.
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12,
@@ -54,8 +63,12 @@ func getHealth(ctx context.Context, base string) (status int, err error) {
 	}}
 	res, err := client.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("asking the server: %w", err)
+		return 0, "", fmt.Errorf("asking the server: %w", err)
 	}
-	_ = res.Body.Close()
-	return res.StatusCode, nil
+	defer func() { _ = res.Body.Close() }()
+	var problem struct{ Detail string }
+	if res.StatusCode != http.StatusOK {
+		_ = json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&problem) // who answers may be another server
+	}
+	return res.StatusCode, problem.Detail, nil
 }

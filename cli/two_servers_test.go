@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
@@ -164,5 +165,40 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	case <-second.Done:
 		t.Errorf("the server has ended: %s", second.Out.String())
 	default:
+	}
+}
+
+// TestAnyServerStopsTheRunOfAKilledOne: the process that carries a run is killed, and the other one is asked at once to
+// stop the run, which a node in a third process bears. It does not wait for the lease; how soon is held in virtual time.
+func TestAnyServerStopsTheRunOfAKilledOne(t *testing.T) {
+	clitest.Long(t, "the simulation plays it in virtual time")
+	t.Parallel()
+	c := newCluster(t)
+	run := c.start(0, 600, time.Second)
+	c.kill(c.servers[0])
+	begin := time.Now()
+	var stopped engine.Run
+	code, err := c.proxies[1].Try("POST", "/api/runs/"+run.RunID+"/stop", nil, &stopped)
+	took := time.Since(begin)
+	t.Logf("%d after %v: %s", code, took, stopped.Status)
+	if err != nil || stopped.StopReason != engine.StopUserRequested || took > 4*time.Second {
+		t.Fatalf("STOP: %d after %v, %s: %v\n%s", code, took, stopped.Status, err, c.servers[1].Out.String())
+	}
+	operations := func() (n int64) {
+		const sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+		if err := c.target.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	time.Sleep(2 * time.Second)
+	before := operations()
+	time.Sleep(2 * time.Second)
+	if n := operations() - before; n > 50 { // 200 a second were asked for
+		t.Errorf("%d transactions in two seconds of a run that is stopped", n)
+	}
+	d := c.proxies[1].AwaitEnd(run.RunID, c.servers[1])
+	if d.Status != engine.StatusCancelled || !d.Summary.Accounting.Balanced {
+		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
 	}
 }

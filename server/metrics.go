@@ -14,6 +14,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	outboundmetrics "github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/auth"
 )
 
 // metrics has a registry of its own; nothing is registered for the process.
@@ -100,14 +102,17 @@ var (
 		nil, nil)
 	runConnsDesc = prometheus.NewDesc("loadstone_load_connections", "Open load connections of all live runs.", nil, nil)
 	degradedDesc = prometheus.NewDesc("loadstone_runs_degraded", "Live runs whose figures are not valid so far.", nil, nil)
-	storeUpDesc  = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil,
+
+	tokensEndingDesc = prometheus.NewDesc("loadstone_api_tokens_ending",
+		"API tokens that were used in the last 7 days and end within 14 days.", nil, nil)
+	storeUpDesc = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil,
 		nil)
 )
 
 // Describe implements prometheus.Collector.
 func (r *runCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{liveRunsDesc, runQPSDesc, runErrorsDesc, runConnsDesc, degradedDesc,
-		storeUpDesc} {
+		tokensEndingDesc, storeUpDesc} {
 		ch <- d
 	}
 }
@@ -145,7 +150,27 @@ func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(runErrorsDesc, failed)
 	gauge(runConnsDesc, connections)
 	gauge(degradedDesc, degraded)
+	if tokens, err := r.server.opts.Store.ListTokens(ctx, "", auth.KindAPI); err == nil {
+		gauge(tokensEndingDesc, float64(tokensEnding(tokens, time.Now())))
+	}
 	for phase, n := range byPhase {
 		gauge(liveRunsDesc, float64(n), string(phase))
 	}
+}
+
+// How recently a token was used that somebody would miss, and from when on it is told that it ends.
+const (
+	tokenInUse  = 7 * 24 * time.Hour
+	tokenEndsIn = 14 * 24 * time.Hour
+)
+
+// tokensEnding counts the tokens that are in use and end soon: KEDA, a scraper and a pipeline say little when they are
+// refused.
+func tokensEnding(tokens []store.Token, now time.Time) (n int) {
+	for _, t := range tokens {
+		if !t.LastUsedAt.IsZero() && now.Sub(t.LastUsedAt.Time) < tokenInUse && t.ExpiresAt.Sub(now) < tokenEndsIn {
+			n++
+		}
+	}
+	return n
 }

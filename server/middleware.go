@@ -45,7 +45,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	}
 	status := c.Response().StatusCode()
 	elapsed, path := time.Since(begin), api.RedactSharePath(c.Path())
-	s.metrics.request(c.Method(), routeOf(c, r), status, elapsed)
+	s.metrics.request(c.Method(), s.routeOf(c, r), status, elapsed)
 	switch {
 	case status >= http.StatusInternalServerError && !errors.Is(r.Cause, context.Canceled):
 		s.opts.Log.Error().Err(r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", path).Int("status",
@@ -57,13 +57,17 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	return nil
 }
 
-// routeOf names the route for metrics: a template, never a path that a caller made up.
-func routeOf(c *fiber.Ctx, r *httpx.Request) string {
+// routeOf names the route for metrics: a template, never a path that a caller made up. A request that was refused
+// before it came to its route is counted under that where the route has no parameter.
+func (s *Server) routeOf(c *fiber.Ctx, r *httpx.Request) string {
 	if r.Route != "" {
 		return r.Route
 	}
 	if path := c.Route().Path; path != "/" && path != "" {
 		return path
+	}
+	if path := c.Path(); s.api.IsRoute(path) {
+		return strings.Clone(path) // fasthttp uses its memory again
 	}
 	return "other"
 }

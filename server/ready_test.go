@@ -110,3 +110,37 @@ func TestReadyIsWhoCanCreateARun(t *testing.T) {
 		}
 	})
 }
+
+// TestATokenThatEndsIsToldBefore: tokens that are in use and end within two weeks are counted, and whoever asks for the
+// demand of nodes with one that has ended is counted as refused: the alerts go by both.
+func TestATokenThatEndsIsToldBefore(t *testing.T) {
+	t.Parallel()
+	b := start(t, func(o *server.Options) { o.Scaling = demand{} })
+	mint := func(name string, days int) string {
+		return decode[struct{ Secret string }](t, b.do("POST", "/api/auth/tokens",
+			map[string]any{"name": name, "scope": "read", "expires_in_days": days}).want(t, 201)).Secret
+	}
+	soon, later := mint("keda", 5), mint("ci", 90)
+	mint("unused", 5)
+	count := func() string {
+		text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
+		for line := range strings.Lines(text) {
+			if n, ok := strings.CutPrefix(line, "loadstone_api_tokens_ending "); ok {
+				return strings.TrimSpace(n)
+			}
+		}
+		return "none"
+	}
+	before := count()
+	for _, token := range []string{soon, later} {
+		b.do("GET", "/api/auth/me", nil, "Authorization", "Bearer "+token).want(t, 200)
+	}
+	if after := count(); before != "0" || after != "1" {
+		t.Errorf("%s tokens end soon, and %s after one was used", before, after)
+	}
+	b.do("GET", "/api/v1/scaling", nil, "Authorization", "Bearer lst_ended").want(t, 401)
+	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
+	if !strings.Contains(text, `loadstone_http_requests_total{method="GET",route="/api/v1/scaling",status="401"} 1`) {
+		t.Error("a refused scaler is not counted under its route")
+	}
+}

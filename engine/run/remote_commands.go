@@ -29,7 +29,7 @@ const (
 	// commandPollInterval is how often open commands are looked for while the store tells of them, and silentPollInterval
 	// while it does not: less than hearTimeout, so that an owner that is well hears in time.
 	commandPollInterval = 2 * time.Second
-	silentPollInterval  = 400 * time.Millisecond
+	silentPollInterval  = 300 * time.Millisecond
 	// listenRetryDelay is the pause before listening that has failed is tried again.
 	listenRetryDelay = 5 * time.Second
 	// commandStoreTimeout bounds one look at the store.
@@ -38,7 +38,7 @@ const (
 	commandTimeout = 5 * time.Second
 	// hearTimeout is how long a STOP waits until the owner of its run has heard it. With what taking the run over and
 	// telling its nodes takes it is less than 2 s.
-	hearTimeout = time.Second
+	hearTimeout = 800 * time.Millisecond
 	// Between two looks for an answer.
 	minAnswerPoll = 10 * time.Millisecond
 	maxAnswerPoll = 200 * time.Millisecond
@@ -228,7 +228,7 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 			return nil
 		case err != nil && !errors.Is(err, store.ErrUnavailable) && waiting.Err() == nil:
 			return fmt.Errorf("reading what is wanted of run %s: %w", runID, err)
-		case err == nil && w.Kind == store.CommandStop && w.HeardBy == "" && !time.Now().Before(unheard):
+		case err == nil && r.mayTakeOver(w) && !time.Now().Before(unheard):
 			r.takeOver(waiting, w)
 		}
 		if !again.Wait(waiting) {
@@ -241,6 +241,13 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 					"or another one takes the run over; look at the run in half a minute"}
 		}
 	}
+}
+
+// mayTakeOver reports whether a STOP is for nobody else to do: nobody has heard it, or this server has, and could not
+// take the run over yet.
+func (r *RemoteCommands) mayTakeOver(w store.RunCommand) bool {
+	return w.Kind == store.CommandStop &&
+		(w.HeardBy == "" || w.HeardBy == r.opts.Server && !r.opts.Handler.carries(w))
 }
 
 // takeOver does a STOP that nobody has heard. Where that fails it is tried again, and said in the end that nobody has

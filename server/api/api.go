@@ -362,6 +362,11 @@ func Register(app *fiber.App, s Services) *API {
 // OpenAPI returns the document that describes the API.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
+// IsRoute reports whether a path is that of a route as it stands, without a parameter.
+func (a *API) IsRoute(path string) bool {
+	return slices.ContainsFunc(a.routes, func(r Route) bool { return r.Path == path })
+}
+
 // Allowed returns the methods that an address takes, for 405 answers; none for an unknown address.
 // An address that is described by itself is not an example of one with parameters:
 // so the document reads.
@@ -369,7 +374,7 @@ func (a *API) Allowed(path string) []string {
 	var methods []string
 	path = strings.TrimSuffix(path, "/")
 	steps := strings.Split(path, "/")
-	literal := slices.ContainsFunc(a.routes, func(r Route) bool { return r.Path == path })
+	literal := a.IsRoute(path)
 	for _, r := range a.routes {
 		if r.Path == path || !literal && matches(strings.Split(r.Path, "/"), steps) {
 			methods = append(methods, r.Method)

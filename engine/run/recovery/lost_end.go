@@ -153,7 +153,7 @@ func (s *Service) TakeOverToStop(ctx context.Context, runID string, command int6
 	if s.opts.Runs.Closed() {
 		return nil
 	}
-	begun, ended := make(chan struct{}, 1), make(chan error, 1)
+	begun, ended := make(chan struct{}), make(chan error, 1)
 	s.opts.Routines.Go(func() {
 		limited, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreTimeout)
 		defer cancel()
@@ -161,12 +161,12 @@ func (s *Service) TakeOverToStop(ctx context.Context, runID string, command int6
 		if err == nil && run.Status.Live() {
 			err = s.takeOver(limited, run, "The server that carried it did not answer", takeover{
 				Claim:    store.Claim{RunID: runID, Owner: s.opts.Owner, Command: command},
-				stopping: func() { begun <- struct{}{} }})
+				stopping: func() { close(begun) }})
 		}
 		if errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, errAlreadyHandled) {
 			err = nil // another server does it, or this one is at it
 		}
-		ended <- err
+		ended <- err // room: one answer, and the channel holds one
 	})
 	select {
 	case <-begun:

@@ -139,7 +139,54 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
+{{- /* What a pod of a part has beside the chart's own; of (dict "root" $ "part" .Values.X "component" NAME). */ -}}
+{{- define "loadstone.podLabels" -}}
+{{- include "loadstone.labels" .root }}
+app.kubernetes.io/component: {{ .component }}
+{{- with .part.podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "loadstone.placement" -}}
+{{- with .part.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .part.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .part.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .part.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if .part.topologySpreadConstraints }}
+{{- $own := merge (dict "app.kubernetes.io/component" .component) (include "loadstone.selector" .root | fromYaml) }}
+{{- $all := list }}
+{{- range .part.topologySpreadConstraints }}
+{{- $one := deepCopy . }}
+{{- if not $one.labelSelector }}{{ $_ := set $one "labelSelector" (dict "matchLabels" $own) }}{{ end }}
+{{- $all = append $all $one }}
+{{- end }}
+topologySpreadConstraints: {{- toYaml $all | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "loadstone.validate" -}}
+{{- range $part := list "server" "workers" "refreshers" }}
+{{- range $key, $value := (index $.Values $part).podLabels }}
+{{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
+{{- fail (printf "%s.podLabels: %s is one of the chart's own labels, by which its services and policies find pods" $part $key) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.database.schemaJob.enabled (not .Values.database.existingSecret) }}
+{{- fail "database.schemaJob.enabled: the server's own Postgres gets its schema when the server starts: name the secret of an external one in database.existingSecret" }}
+{{- end }}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.serviceMonitor.tokenSecret) }}
+{{- fail "metrics.serviceMonitor.tokenSecret: /metrics of a server needs a token: make one with `loadstone token prometheus --scope metrics` and name its secret" }}
+{{- end }}
 {{- if and (gt (int .Values.server.replicas) 1) (not .Values.database.existingSecret) }}
 {{- fail "server.replicas: more than one server needs one control store for all: name its secret in database.existingSecret" }}
 {{- end }}
