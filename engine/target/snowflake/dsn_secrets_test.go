@@ -72,7 +72,7 @@ func TestASavedPasswordStaysWithItsSignIn(t *testing.T) {
 		written: {"snowflake://u:***@acme/e?role=r": true, "snowflake://u:***@acme/d?authenticator=oauth": false},
 	} {
 		for dsn, ok := range shown {
-			if joined, err := (Reader{}).RestoreSecrets(dsn, stored); (err == nil) != ok ||
+			if joined, err := (dsnReader{}).RestoreSecrets(dsn, stored); (err == nil) != ok ||
 				ok && !strings.Contains(joined, "u:secret@acme") {
 				t.Errorf("%s of %s became %q, %v", dsn, stored, joined, err)
 			}
