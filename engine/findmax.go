@@ -106,7 +106,8 @@ type FindMaxState struct {
 	BaselineP95Ms    *float64 `json:"baseline_p95_ms"`
 	CurrentP95Ms     *float64 `json:"current_p95_ms"`
 	P95VsBaselinePct *float64 `json:"p95_vs_baseline_pct"`
-	// QPS and ErrorRate are those of the current step, or of the one before while it has reported nothing; null before any.
+	// QPS and ErrorRate are those of the current step, or of the one before while it has reported nothing; null before
+	// any.
 	QPS           *float64    `json:"qps"`
 	QPSVsPriorPct *float64    `json:"qps_vs_prior_pct"`
 	ErrorRate     *float64    `json:"error_rate"`

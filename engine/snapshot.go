@@ -291,8 +291,8 @@ type ObservedError struct {
 	LastAt  Time  `json:"last_at"`
 }
 
-// ErrorStats counts errors of the phase; Rate is a fraction of the operations, null before any has ended. Recent are those that were met last,
-// newest last.
+// ErrorStats counts errors of the phase; Rate is a fraction of the operations, null before any has ended. Recent are
+// those that were met last, newest last.
 type ErrorStats struct {
 	Count   int64                `json:"count"`
 	Rate    *float64             `json:"rate"`

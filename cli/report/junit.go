@@ -93,7 +93,8 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	add("at least one operation succeeds", s.HasSuccess(), "errors", allFailedReason(s))
 	if s.HasSuccess() && s.Errors.Count > 0 {
 		suite.Cases[len(suite.Cases)-1].Output = fmt.Sprintf("%d of %d operations failed (%.3g %%). "+
-			"A threshold on error_rate judges that.", s.Errors.Count, s.Operations, 100*float64(s.Errors.Count)/float64(s.Operations))
+			"A threshold on error_rate judges that.", s.Errors.Count, s.Operations,
+			100*float64(s.Errors.Count)/float64(s.Operations))
 	}
 	for _, t := range s.Thresholds {
 		add(t.Threshold, t.Passed, "threshold", t.Reason)
