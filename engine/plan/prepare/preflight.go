@@ -126,6 +126,20 @@ func Describe(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, e
 	return Inspect(ctx, deps, sc, false)
 }
 
+// describeServer adds what the server said of itself, and whether it has room for the connections.
+func (f *Preflight) describeServer(r *resolved, connections int) {
+	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User,
+		Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
+		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
+	f.add(CheckResult{Name: "connection", Outcome: CheckOK,
+		Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
+	if limit := r.server.MaxConnections; limit > 0 && connections > limit*9/10 {
+		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
+			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", connections, limit),
+			Fix:     "lower them, or raise the limit of the database"})
+	}
+}
+
 // Inspect is the preflight of a scenario with one target; with tries it executes what the run would write, and rolls
 // it back. What is wrong with the scenario or the target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
@@ -141,16 +155,7 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 	if err := r.connect(ctx, sc); err != nil {
 		return f, f.failed("connection", err)
 	}
-	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User,
-		Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
-		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
-	f.add(CheckResult{Name: "connection", Outcome: CheckOK,
-		Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
-	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit*9/10 {
-		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
-			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", want, limit),
-			Fix:     "lower them, or raise the limit of the database"})
-	}
+	f.describeServer(r, sc.Workload.ConcurrentConnections)
 	found, err := r.preflight(ctx, sc)
 	if err != nil {
 		return f, f.failed("warehouse", err)
