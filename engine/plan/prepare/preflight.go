@@ -140,6 +140,18 @@ func (f *Preflight) describeServer(r *resolved, connections int) {
 	}
 }
 
+// addFound adds what the adapter found, and reports whether there is more to look at: without rights the tables would be
+// said to be missing, or to have no columns.
+func (f *Preflight) addFound(checks []plugin.Check) bool {
+	for _, c := range checks {
+		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
+		f.OK = f.OK && c.Outcome != CheckFailed
+	}
+	return !slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
+		return c.Name == checkPrivileges && c.Outcome == CheckFailed
+	})
+}
+
 // Inspect is the preflight of a scenario with one target; with tries it executes what the run would write, and rolls
 // it back. What is wrong with the scenario or the target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
@@ -162,15 +174,7 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 	}
 	// Looking at the tables may have resumed a warehouse by itself.
 	defer r.restoreWarehouse(ctx, found.Restore)
-	for _, c := range found.Checks {
-		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
-		f.OK = f.OK && c.Outcome != CheckFailed
-	}
-	// Without rights the tables would be said to be missing, or to have no columns.
-	if slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
-		return c.Name == checkPrivileges &&
-			c.Outcome == CheckFailed
-	}) {
+	if !f.addFound(found.Checks) {
 		return f, nil
 	}
 	if len(r.logical) == 0 && sc.Target.Prepare != nil {
