@@ -140,8 +140,8 @@ func (f *Preflight) describeServer(r *resolved, connections int) {
 	}
 }
 
-// addFound adds what the adapter found, and reports whether there is more to look at: without rights the tables would be
-// said to be missing, or to have no columns.
+// addFound adds what the adapter found, and reports whether there is more to look at: without rights the tables would
+// be said to be missing, or to have no columns.
 func (f *Preflight) addFound(checks []plugin.Check) bool {
 	for _, c := range checks {
 		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
