@@ -155,6 +155,14 @@ func (f *Preflight) addFound(checks []plugin.Check) bool {
 // Inspect is the preflight of a scenario with one target; with tries it executes what the run would write, and rolls
 // it back. What is wrong with the scenario or the target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
+	f, err := inspect(ctx, deps, sc, tries)
+	if err == nil && errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err() // what failed because the caller left is no finding
+	}
+	return f, err
+}
+
+func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
 	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
