@@ -98,8 +98,10 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Started < 2000 || a.Recorded != rows(t, dir, run.RunID) {
 		t.Fatalf("%s, %+v, and %d rows have come", d.Status, a, rows(t, dir, run.RunID))
 	}
-	if *d.Summary.QPS < 290 || *d.Summary.QPS > 310 {
-		t.Errorf("%.1f operations per second", *d.Summary.QPS)
+	// What was asked for was due; how much of it ended in the measurement is the machine's affair.
+	if sum := d.Summary; sum.Operations < 1790 || sum.Operations > 1810 ||
+		*sum.QPS != float64(sum.Operations-sum.FinishedLate+sum.CarriedOver)/sum.DurationSeconds {
+		t.Errorf("%d operations, %d late, %d carried over, %.1f/s", sum.Operations, sum.FinishedLate, sum.CarriedOver, *sum.QPS)
 	}
 	clitest.Until(t, time.Minute, func() bool { return spooledParts(nodeDir) == 0 }, n.Out.String)
 	session.CheckTrace(run.RunID, traces)

@@ -148,7 +148,8 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	for name, p := range sources {
 		s.done(fmt.Sprintf(`CREATE LOGICAL SOURCE from_%s(id INT64, x TEXT);
 			CREATE PHYSICAL SOURCE FOR from_%[1]s TYPE TCP SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %d AS SOURCE.SOCKET_PORT,
-			'CSV' AS PARSER.TYPE); CREATE SINK %[1]s TYPE POSTGRES SET('shop' AS SINK.CONNECTION, '%[1]s' AS SINK.TABLE)`,
+			'CSV' AS PARSER.TYPE, false AS SOURCE.RECONNECT);
+			CREATE SINK %[1]s TYPE POSTGRES SET('shop' AS SINK.CONNECTION, '%[1]s' AS SINK.TABLE)`,
 			name, p.port))
 	}
 	s.done("CREATE QUERY waits AS SELECT id, x FROM from_waits INTO waits; " +

@@ -17,9 +17,9 @@ import (
 // a time, in the order in which they are asked for, so that it takes no more of the machine than
 // it must. The zero Beside is ready.
 type EarlyStore struct {
-	sem sync.Mutex
-
 	mu sync.Mutex
+	// storing has room for the one attempt that is under way.
+	storing chan struct{}
 	// attempted is closed when the part that was asked for last has been tried.
 	attempted chan struct{}
 	// requested are the parts that are being stored, or are stored (true), by work id.
@@ -57,8 +57,12 @@ func (e *EarlyStore) Store(ctx context.Context, run func(func()), s *Service, k 
 
 // try is one attempt; it reports whether there should be another one.
 func (e *EarlyStore) try(ctx context.Context, s *Service, k *writer.Writer, log zerolog.Logger, p nodes.Part) bool {
-	e.sem.Lock()
-	defer e.sem.Unlock()
+	select {
+	case e.storing <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-e.storing }()
 	if e.isStopped() || ctx.Err() != nil {
 		return false
 	}
@@ -94,7 +98,7 @@ func (e *EarlyStore) claim(id string) (before, tried chan struct{}, ok bool) {
 		return nil, nil, false
 	}
 	if e.requested == nil {
-		e.requested = map[string]bool{}
+		e.requested, e.storing = map[string]bool{}, make(chan struct{}, 1)
 	}
 	e.requested[id] = false
 	before, e.attempted = e.attempted, make(chan struct{})
