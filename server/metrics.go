@@ -168,7 +168,9 @@ const (
 // refused.
 func tokensEnding(tokens []store.Token, now time.Time) (n int) {
 	for _, t := range tokens {
-		if !t.LastUsedAt.IsZero() && now.Sub(t.LastUsedAt.Time) < tokenInUse && t.ExpiresAt.Sub(now) < tokenEndsIn {
+		used := !t.LastUsedAt.IsZero() && now.Sub(t.LastUsedAt.Time) < tokenInUse
+		ends := !t.ExpiresAt.IsZero() && t.ExpiresAt.Sub(now) < tokenEndsIn // a zero end is that of a token that has none
+		if used && ends {
 			n++
 		}
 	}
