@@ -41,7 +41,14 @@ func newMetrics(s *Server) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_websocket_clients",
 			Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that take new run workers."},
-			func() float64 { return float64(s.opts.Nodes()) }))
+			func() float64 { return float64(s.opts.Nodes()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_can_create_runs",
+			Help: "1 while some node takes run workers, or runs wait for one; 0 while runs are refused."}, func() float64 {
+			if s.checkNodes() != nil {
+				return 0
+			}
+			return 1
+		}))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_disk_free_bytes",
 		Help: "Free space where results are kept; -1 when unknown."}, func() float64 {
 		if free := freeBytes(s.opts.DataDir); free != nil {
@@ -168,7 +175,9 @@ const (
 // refused.
 func tokensEnding(tokens []store.Token, now time.Time) (n int) {
 	for _, t := range tokens {
-		if !t.LastUsedAt.IsZero() && now.Sub(t.LastUsedAt.Time) < tokenInUse && t.ExpiresAt.Sub(now) < tokenEndsIn {
+		used := !t.LastUsedAt.IsZero() && now.Sub(t.LastUsedAt.Time) < tokenInUse
+		ends := !t.ExpiresAt.IsZero() && t.ExpiresAt.Sub(now) < tokenEndsIn // a zero end is that of a token that has none
+		if used && ends {
 			n++
 		}
 	}

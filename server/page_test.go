@@ -116,7 +116,20 @@ func TestAServerWithoutANodeShowsThePage(t *testing.T) {
 	if !strings.Contains(text, `"nodes":0`) {
 		t.Errorf("%s", text)
 	}
-	if text = string(b.do("GET", "/metrics", nil).want(t, 200).body); !strings.Contains(text, "\nloadstone_nodes 0\n") {
-		t.Error("the metric counts a node")
+	if text = string(b.do("GET", "/metrics", nil).want(t, 200).body); !strings.Contains(text, "\nloadstone_nodes 0\n") ||
+		!strings.Contains(text, "\nloadstone_can_create_runs 0\n") {
+		t.Error("the metrics count a node, or say that runs are taken in")
+	}
+}
+
+// TestWhereRunsWaitForNodesNoneIsMissed: a server whose nodes come with its runs is as ready without one, and its metrics
+// say so, by which an alert goes.
+func TestWhereRunsWaitForNodesNoneIsMissed(t *testing.T) {
+	t.Parallel()
+	b := start(t, func(o *server.Options) { o.Nodes, o.Readiness = func() int { return 0 }, &prospects{} })
+	b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200)
+	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
+	if !strings.Contains(text, "\nloadstone_nodes 0\n") || !strings.Contains(text, "\nloadstone_can_create_runs 1\n") {
+		t.Error("the metrics say that runs are refused")
 	}
 }

@@ -39,6 +39,14 @@ ACCEPTED = {
     "TLS of the server": {"server": {"tls": {"existingSecret": "page"}, "allowedHosts": ["bench.example.com"],
                                      "trustedProxies": ["10.0.0.0/8"]}},
     "KEDA, down to zero": {"autoscaling": KEDA},
+    "KEDA over TLS": {"server": {"tls": {"existingSecret": "page"}}, "autoscaling": {
+        "mode": "keda", "keda": {"tokenSecret": "scaler", "url": "https://bench.example.com/"}}},
+    "KEDA over TLS, of refreshers, unchecked": {
+        **TABLES, "server": {"tls": {"existingSecret": "page"}}, "autoscaling": {"keda": {"tokenSecret": "scaler", "unsafeSsl": True}},
+        "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}}},
+    "results on a volume of one's own": {"results": "/var/runs/bench", "server": {
+        "extraVolumes": [{"name": "runs", "persistentVolumeClaim": {"claimName": "runs"}}],
+        "extraVolumeMounts": [{"name": "runs", "mountPath": "/var/runs"}]}},
     "HPA, down to one": {"autoscaling": {"mode": "hpa", "minReplicas": 1}},
     "an ingress": {"ingress": {"enabled": True, "className": "nginx", "host": "bench.example.com",
                                "annotations": {"a/b": "c"}, "tlsSecret": "bench-tls"}},
@@ -80,6 +88,16 @@ ACCEPTED = {
     "metrics over TLS": {"server": {"tls": {"existingSecret": "page"}}, "metrics": {**MONITORED, "serviceMonitor": {
         **MONITORED["serviceMonitor"], "tlsConfig": {"insecureSkipVerify": True}}}},
     "a schema job": {"database": {"existingSecret": "control", "schemaJob": {"enabled": True}}},
+    "a schema job with another key of the same secret": {"database": {
+        "existingSecret": "control", "key": "uri", "schemaJob": {"enabled": True}}},
+    "a schema job with the servers' secret by its name": {"database": {
+        "existingSecret": "control", "key": "uri", "schemaJob": {"enabled": True, "existingSecret": "control"}}},
+    "a schema job of another role, with the usual key": {"database": {
+        "existingSecret": "control", "key": "uri", "schemaJob": {"enabled": True, "existingSecret": "ddl"}}},
+    "a schema job in a pool of its own, with an authority": {
+        "server": {**POD, "tolerations": [{"key": "bench", "operator": "Exists"}], "envFrom": [{"secretRef": {"name": "pg"}}],
+                   "env": [{"name": "PGSSLROOTCERT", "value": "/etc/target/ca.crt"}]},
+        "database": {"existingSecret": "control", "schemaJob": {"enabled": True}}},
     "a schema job of another role": {"image": {"pullSecrets": ["registry"]}, "database": {
         "existingSecret": "control", "key": "uri", "schemaJob": {"enabled": True, "existingSecret": "ddl", "key": "owner"}}},
     "pods of one's own kind": {**TABLES, "refreshers": {"enabled": True, **POD}, "server": POD, "workers": {
@@ -95,6 +113,11 @@ ACCEPTED = {
 REFUSED = {
     "server.replicas": {"server": {"replicas": 2}},
     "results": {"server": {"replicas": 2}, "database": {"existingSecret": "control"}},
+    "results: more than one": {"server": {"replicas": 2, **POD}, "database": {"existingSecret": "control"}, "results": "/etc/target"},
+    "results: a folder": {"server": POD, "results": "/etc/targets"},
+    "autoscaling.keda.url": {"server": {"tls": {"existingSecret": "page"}}, "autoscaling": KEDA},
+    "keda.url": {**TABLES, "server": {"tls": {"existingSecret": "page"}}, "autoscaling": {"keda": KEDA["keda"]},
+                 "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}}},
     "autoscaling.keda.tokenSecret": {"autoscaling": {"mode": "keda"}},
     "refreshers.enabled": {"refreshers": {"enabled": True}},
     "tables.existingSecret": {"tables": {"existingSecret": "tables"}},
@@ -207,6 +230,30 @@ def judge_pod(case, where, pod, known):
             fail(case, f"{where} has no place to write: {mounts}")
 
 
+def judge_like_server(case, where, pod, job):
+    """A hook is scheduled where servers are, and the schema job reaches the database as they do."""
+    values = ACCEPTED[case]
+    server = values.get("server", {})
+    for key in ["nodeSelector", "tolerations", "affinity", "priorityClassName"]:
+        if pod.get(key) != server.get(key):
+            fail(case, f"{where} has {key} {pod.get(key)}, and servers have {server.get(key)}")
+    if not job:
+        return
+    c, database = pod["containers"][0], values["database"]
+    own = database["schemaJob"].get("existingSecret", database["existingSecret"])
+    usual = database.get("key", "url") if own == database["existingSecret"] else "url"
+    wanted = (own, database["schemaJob"].get("key", usual))
+    found = [(v["secret"]["secretName"], i["key"]) for v in pod["volumes"] for i in v.get("secret", {}).get("items", [])]
+    if found != [wanted]:
+        fail(case, f"{where} reads {found} of secrets, not {wanted}")
+    if c.get("envFrom", []) != server.get("envFrom", []):
+        fail(case, f"{where} has not the variables of servers: {c.get('envFrom')}")
+    for there, key in [(c["env"], "env"), (c["volumeMounts"], "extraVolumeMounts"), (pod["volumes"], "extraVolumes")]:
+        for one in server.get(key, []):
+            if one not in there:
+                fail(case, f"{where} lacks {one} of the servers' {key}")
+
+
 def judge_short_pod(case, where, pod, known):
     """What a pod must have that ends by itself: a job, or a test."""
     if pod["securityContext"].get("runAsNonRoot") is not True or pod["restartPolicy"] != "Never":
@@ -216,7 +263,7 @@ def judge_short_pod(case, where, pod, known):
         if not security.get("readOnlyRootFilesystem") or security.get("capabilities") != {"drop": ["ALL"]}:
             fail(case, f"{where} may do more than it needs: {security}")
         command = " ".join(itertools.takewhile(lambda a: not a.startswith("--"), c["args"]))
-        words = {v["name"] for v in c.get("env", [])} | {a.split("=")[0] for a in c["args"] if a.startswith("--")}
+        words = {v["name"] for v in c.get("env", []) if v["name"].startswith("LOADSTONE_")} | {a.split("=")[0] for a in c["args"] if a.startswith("--")}
         if command not in known or not words <= known[command]:
             fail(case, f"{where} runs loadstone {command} with {words}, which it does not know")
         mounts = {m["mountPath"] for m in c["volumeMounts"]}
@@ -418,10 +465,12 @@ def judge(case, documents, schemas, known):
             if "serve" in [a for c in pod["spec"]["containers"] for a in c["args"]]:
                 waits = [v["value"] for c in pod["spec"]["containers"] for v in c["env"]
                          if v["name"] == "LOADSTONE_WAIT_FOR_NODES"]
-                if waits != (["10m"] if case == "KEDA, down to zero" else []):
+                if waits != (["10m"] if ACCEPTED[case].get("autoscaling", {}).get("mode") == "keda" else []):
                     fail(case, f"{where}: runs wait for nodes {waits}")
         elif kind in ["Job", "Pod"]:
-            judge_short_pod(case, where, d["spec"]["template"]["spec"] if kind == "Job" else d["spec"], known)
+            pod = d["spec"]["template"]["spec"] if kind == "Job" else d["spec"]
+            judge_short_pod(case, where, pod, known)
+            judge_like_server(case, where, pod, kind == "Job")
             if "helm.sh/hook" not in d["metadata"]["annotations"]:
                 fail(case, f"{where} is no hook, and would stay")
         elif kind == "ScaledObject":
@@ -429,6 +478,12 @@ def judge(case, documents, schemas, known):
             wanted = "pending_refresh_count" if name.endswith("-refreshers") else "wanted_nodes"
             if trigger["valueLocation"] != wanted or d["spec"]["minReplicaCount"] != 0:
                 fail(case, f"{where} scales by {trigger['valueLocation']} down to {d['spec']['minReplicaCount']}")
+            keda = ACCEPTED[case].get("autoscaling", {}).get("keda", {})
+            base = keda.get("url", "http://bench-loadstone.perf.svc:80").rstrip("/")
+            if keda.get("unsafeSsl"):
+                base = base.replace("http:", "https:")
+            if (trigger["url"], trigger.get("unsafeSsl")) != (f"{base}/api/v1/scaling", "true" if keda.get("unsafeSsl") else None):
+                fail(case, f"{where} asks {trigger['url']}, unsafeSsl {trigger.get('unsafeSsl')}")
         elif kind == "Service":
             selectors.append((where, d["spec"]["selector"]))
         elif kind == "PodDisruptionBudget":

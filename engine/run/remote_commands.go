@@ -2,11 +2,12 @@
 // carries it.
 //
 // The command is noted in the control store. Who carries the run hears of it there, at once by what
-// the store tells, and by looking again and again while nothing is told; it says that it has heard, does what is wanted
-// and answers when that is stored. The one that was asked waits for the answer. A STOP that nobody has heard within a
-// second is done by the server that was asked, which takes the run over for it: the owner is dead, or stands still, and
-// the epoch of the run keeps it from writing anything more. Another command that nobody answers stays noted: who takes
-// the run over does it.
+// the store tells, and otherwise because it looks several times a second while it carries anything: that the store
+// tells is a matter of speed alone, since neither a pooler that passes nothing on nor a dead connection shows. It says
+// that it has heard, does what is wanted and answers when that is stored. The one that was asked waits for the answer. A
+// STOP that nobody has heard within a second is done by the server that was asked, which takes the run over for it: the
+// owner is dead, or stands still, and the epoch of the run keeps it from writing anything more. Another command that
+// nobody answers stays noted: who takes the run over does it.
 
 package run
 
@@ -15,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -26,10 +26,10 @@ import (
 )
 
 const (
-	// commandPollInterval is how often open commands are looked for while the store tells of them, and silentPollInterval
-	// while it does not: less than hearTimeout, so that an owner that is well hears in time.
-	commandPollInterval = 2 * time.Second
-	silentPollInterval  = 300 * time.Millisecond
+	// carryingPollInterval is how often open commands are looked for while something is carried here: several times within
+	// hearTimeout, so that an owner that is well hears in time, told or not. commandPollInterval is how often otherwise.
+	carryingPollInterval = 200 * time.Millisecond
+	commandPollInterval  = 2 * time.Second
 	// listenRetryDelay is the pause before listening that has failed is tried again.
 	listenRetryDelay = 5 * time.Second
 	// commandStoreTimeout bounds one look at the store.
@@ -37,8 +37,10 @@ const (
 	// commandTimeout is how long an answer is waited for: what the owner of a run takes, when it is well.
 	commandTimeout = 5 * time.Second
 	// hearTimeout is how long a STOP waits until the owner of its run has heard it. With what taking the run over and
-	// telling its nodes takes it is less than 2 s.
-	hearTimeout = 800 * time.Millisecond
+	// telling its nodes takes it is less than 2 s. A store that is slow to note the STOP is slow to its owner, too: it has
+	// that much longer, but maxSlowStore at most.
+	hearTimeout  = 800 * time.Millisecond
+	maxSlowStore = 3 * time.Second
 	// Between two looks for an answer.
 	minAnswerPoll = 10 * time.Millisecond
 	maxAnswerPoll = 200 * time.Millisecond
@@ -80,6 +82,8 @@ type remoteHandler interface {
 	handleRemoteCommand(ctx context.Context, w store.RunCommand) (done bool, err error)
 	// carries reports whether this server has the run of a command in its hands.
 	carries(w store.RunCommand) bool
+	// carriesAny reports whether this server may be asked for anything: it carries some run, or some enrichment.
+	carriesAny() bool
 	// takeOverToStop makes this server the owner of the run of a STOP that this server alone has heard, and begins to stop
 	// it.
 	takeOverToStop(ctx context.Context, w store.RunCommand) error
@@ -89,9 +93,6 @@ type remoteHandler interface {
 type RemoteCommands struct {
 	opts RemoteCommandOptions
 	wake chan struct{}
-
-	// told: the store tells of new commands.
-	told atomic.Bool
 
 	mu sync.Mutex
 	// inFlight are the commands under way here.
@@ -116,25 +117,32 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	helpers.Go(func() { r.listen(ctx) })
-	silent := false
-	for {
-		interval := silentPollInterval
-		if r.told.Load() {
-			interval = commandPollInterval
-		}
-		next := time.NewTimer(interval)
+	look := time.NewTicker(carryingPollInterval)
+	defer look.Stop()
+	for silent := false; ctx.Err() == nil; {
+		begun := time.Now()
 		err := r.dispatchOpen(ctx, helpers.Go)
 		if err != nil && ctx.Err() == nil && !silent {
 			r.opts.Log.Warn().Err(err).Msg("what is wanted of runs cannot be read; it is read again and again")
 		}
 		silent = err != nil
+		r.rest(ctx, look.C, begun)
+	}
+}
+
+// rest returns when open commands have to be looked for again, after the look that began at a time, or when ctx ends.
+func (r *RemoteCommands) rest(ctx context.Context, tick <-chan time.Time, begun time.Time) {
+	for {
 		select {
 		case <-ctx.Done():
-			next.Stop()
 			return
 		case <-r.wake:
-			next.Stop()
-		case <-next.C:
+			return
+		case <-tick:
+			// A run may have begun here since.
+			if r.opts.Handler.carriesAny() || time.Since(begun) >= commandPollInterval {
+				return
+			}
 		}
 	}
 }
@@ -143,8 +151,8 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 func (r *RemoteCommands) listen(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
-		err := r.opts.Store.WatchRunCommands(ctx, func() { r.told.Store(true); r.Wake() })
-		if r.told.Store(false); ctx.Err() == nil && !silent {
+		err := r.opts.Store.WatchRunCommands(ctx, r.Wake)
+		if ctx.Err() == nil && !silent {
 			r.opts.Log.Warn().Err(err).Msg("the control store announces no commands for runs; they are polled for")
 			silent = true
 		}
@@ -210,6 +218,7 @@ func (r *RemoteCommands) handle(ctx context.Context, w store.RunCommand) {
 // Request notes what is wanted of a run and waits until the server that carries it has done it. When
 // that does not answer, the command stays noted, and the error says so.
 func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.RunCommandKind, by string) error {
+	begun := time.Now()
 	seq, err := r.opts.Store.EnqueueRunCommand(
 		ctx,
 		store.RunCommand{RunID: runID, Kind: kind, By: by, Server: r.opts.Server},
@@ -220,7 +229,7 @@ func (r *RemoteCommands) Request(ctx context.Context, runID string, kind store.R
 	r.Wake() // it may be carried here by now
 	waiting, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	unheard := time.Now().Add(hearTimeout)
+	unheard := time.Now().Add(hearTimeout + min(time.Since(begun), maxSlowStore))
 	for again := (backoff.Backoff{Min: minAnswerPoll, Max: maxAnswerPoll}); ; {
 		w, err := r.opts.Store.RunCommand(waiting, seq)
 		switch {
@@ -260,17 +269,8 @@ func (r *RemoteCommands) takeOver(ctx context.Context, w store.RunCommand) {
 		err = r.opts.Handler.takeOverToStop(ctx, w)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
-		r.opts.Log.Warn().Err(
-			err,
-		).Str(
-			"run_id",
-			w.RunID,
-		).Int64(
-			"command",
-			w.Seq,
-		).Msg(
-			"a run could not be taken over to be stopped",
-		)
+		r.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Int64("command", w.Seq).
+			Msg("a run could not be taken over to be stopped; that is tried again while its user waits")
 	}
 	r.Wake()
 }

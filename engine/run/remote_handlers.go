@@ -45,6 +45,9 @@ func (s *Service) carries(w store.RunCommand) bool {
 	return s.recovery.IsHandling(w.RunID)
 }
 
+// carriesAny implements remoteHandler.
+func (s *Service) carriesAny() bool { return s.recovery.HandlesAny() }
+
 // takeOverToStop implements remoteHandler.
 func (s *Service) takeOverToStop(ctx context.Context, w store.RunCommand) error {
 	return s.recovery.TakeOverToStop(ctx, w.RunID, w.Seq)

@@ -60,6 +60,7 @@ type Service struct {
 	finalizer      *finalize.Service
 	recovery       *recovery.Service
 	remoteCommands *RemoteCommands
+	resultsProbe   patientProbe
 }
 
 // New returns a service; nothing happens before Open.

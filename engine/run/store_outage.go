@@ -33,14 +33,22 @@ func outageText(from time.Time, took time.Duration, still bool) string {
 	return fmt.Sprintf("the control store was away for %.0f s, from %s on", took.Seconds(), since)
 }
 
-// failureOf is why a run worker has failed. Where it had no contact because this server could not renew its lease of
-// the run, the cause is the control store, and not the run worker.
+// failureOf is why a run worker has failed.
 func (l *runLoop) failureOf(m protocol.WorkerState) string {
-	if m.Err == nil {
-		return ""
+	if m.Err == nil || !l.life.Started() {
+		return failureText(m, "")
 	}
-	lonely := m.Err.Code == engine.CodeUnavailable && m.Err.Hint == "" && l.life.Started()
-	if away := l.storeOutage(l.svc.opts.Store.Lease()); lonely && away != "" {
+	return failureText(m, l.storeOutage(l.svc.opts.Store.Lease()))
+}
+
+// failureText is why a run worker has failed while the control store was away for as long as a lease, as away says, or
+// was not. Where the run worker had no contact because this server could not renew its lease of the run, the cause is
+// the control store, and not the run worker. One that went with its node has a cause of its own.
+func failureText(m protocol.WorkerState, away string) string {
+	switch {
+	case m.Err == nil:
+		return ""
+	case away != "" && m.WasOutOfContact():
 		return fmt.Sprintf("%s stopped by itself: %s, and a server that cannot renew its lease of a run may not go on with "+
 			"its load.", m.WorkerID, away)
 	}

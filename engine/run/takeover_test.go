@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
@@ -224,6 +225,46 @@ func TestAStopNeedsNoOwner(t *testing.T) {
 			f.logs(run.RunID))
 	}
 	t.Logf("stopped after %v", took)
+	d := f.settled(run.RunID)
+	if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || d.Owner != "b" ||
+		!d.Summary.Accounting.Balanced {
+		t.Errorf("%s of %s, %s, %+v\n%s", d.Status, d.Owner, d.StopReason, d.Summary.Accounting, f.logs(run.RunID))
+	}
+	if open, err := f.store.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
+		t.Errorf("open are %+v, %v", open, err)
+	}
+}
+
+// TestAStopThatWasNotedOutlivesTheLease: the server that carried a run and the one that was asked to stop it are both gone.
+// Who takes the run over when its lease has expired does the STOP, on a real store and a real node.
+func TestAStopThatWasNotedOutlivesTheLease(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
+	f.outliving(links...)
+	f.svc = f.server("a", links[0])
+	survivor := f.server("b", links[1])
+	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f.svc.Kill()
+	f.svc = survivor
+	// As the server that was asked does it, which ends then: nobody else takes a run over for it.
+	if _, err := f.store.EnqueueRunCommand(t.Context(), store.RunCommand{RunID: run.RunID, Kind: store.CommandStop,
+		By: "tester", Server: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if d := f.detail(run.RunID); d.Status != engine.StatusRunning || d.Owner != "a" {
+		t.Fatalf("before its lease has expired the run is %s of %s", d.Status, d.Owner)
+	}
+	conn, err := pgx.Connect(t.Context(), f.control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() - interval '1 s'"); err != nil {
+		t.Fatal(err)
+	}
 	d := f.settled(run.RunID)
 	if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || d.Owner != "b" ||
 		!d.Summary.Accounting.Balanced {

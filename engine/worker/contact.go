@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -200,9 +199,7 @@ func (w *runWorker) watch() {
 // outOfContact ends the load: others may have it from soon on, and what is in flight must
 // have left the target by then.
 func (w *runWorker) outOfContact(silence time.Duration) {
-	w.failWithin(contactDrainTimeout, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
-		"%s stopped by itself: for %.0f s no owner of the run has acknowledged what its node reports.",
-		w.a.WorkerID, silence.Seconds())})
+	w.failWithin(contactDrainTimeout, protocol.OutOfContact(w.a.WorkerID, silence))
 }
 
 // contactDrainTimeout is how long operations in flight may take after the deadline before they are

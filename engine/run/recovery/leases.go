@@ -131,6 +131,9 @@ func (s *Service) IsHandling(runID string) bool {
 	return recovering || s.opts.Runs.Has(runID)
 }
 
+// HandlesAny reports whether this process has any run or enrichment in its hands.
+func (s *Service) HandlesAny() bool { return len(s.heldRuns()) > 0 }
+
 // ClaimWithRetry is Claim of the own runs, tried for a few seconds.
 func (s *Service) ClaimWithRetry(ctx context.Context, runID string) (epoch int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writer.StoreTimeout)

@@ -46,6 +46,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
       - {key: {{ .Values.tables.readerKey }}, path: reader}
 {{- end }}
 
+{{- /* Where KEDA asks. */ -}}
+{{- define "loadstone.scalingURL" -}}
+{{- $service := printf "http%s://%s.%s.svc:%v" (ternary "s" "" (ne .Values.server.tls.existingSecret "")) (include "loadstone.name" .) .Release.Namespace .Values.server.service.port -}}
+{{ .Values.autoscaling.keda.url | default $service | trimSuffix "/" }}/api/v1/scaling
+{{- end }}
+
 {{- define "loadstone.outArgs" -}}
 {{- range .Values.out.remoteWrite.urls }}
 - {{ printf "--remote-write=%s" . | quote }}
@@ -195,6 +201,18 @@ topologySpreadConstraints: {{- toYaml $all | nindent 2 }}
 {{- end }}
 {{- if and (eq .Values.autoscaling.mode "keda") (not .Values.autoscaling.keda.tokenSecret) }}
 {{- fail "autoscaling.keda.tokenSecret: KEDA asks the server what is wanted and needs a token: make one with `loadstone token keda --scope read` and name its secret" }}
+{{- end }}
+{{- if and .Values.server.tls.existingSecret (or (eq .Values.autoscaling.mode "keda") (and .Values.refreshers.enabled (eq .Values.refreshers.autoscaling.mode "keda"))) (not .Values.autoscaling.keda.url) (not .Values.autoscaling.keda.unsafeSsl) }}
+{{- fail "autoscaling.keda.url: with server.tls KEDA has to ask under a name of the certificate: write url: https://NAME, of an authority that KEDA knows, or unsafeSsl: true" }}
+{{- end }}
+{{- if hasPrefix "/" .Values.results }}
+{{- $found := false }}
+{{- range .Values.server.extraVolumeMounts }}
+{{- if hasPrefix (printf "%s/" (trimSuffix "/" .mountPath)) (printf "%s/" $.Values.results) }}{{ $found = true }}{{ end }}
+{{- end }}
+{{- if not $found }}
+{{- fail "results: a folder has to be on one of server.extraVolumeMounts, since the pod's own file system is read-only; \"\" is the server's volume" }}
+{{- end }}
 {{- end }}
 {{- if and .Values.tables.existingSecret (not .Values.database.existingSecret) }}
 {{- fail "tables.existingSecret: a results database of one's own goes with a control store of one's own: name its secret in database.existingSecret" }}
