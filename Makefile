@@ -156,6 +156,7 @@ UNRACED = $(filter-out $(RACED) $(shell $(GO) list $(EXAMPLES_TESTED)),$(shell $
 PACKAGES_AT_ONCE := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 # Those that take longest are begun first, so that nobody waits for one of them alone at the end.
 LONGEST := ./server ./cli ./engine/run/simtest ./plugins/bundled ./storage/derived ./storage/postgres ./storage/results
+LONGEST_RACED := ./engine/run ./engine/worker/load ./engine/stream/coordinator ./engine/stream/exec
 
 # $(call tested,PACKAGES,FLAGS) tests packages, four tests of a package at a time; make lint vets, and more strictly.
 # -count=1: what another checkout of the same sources has passed is run. The last line says how many tests there were.
@@ -166,7 +167,7 @@ tested = PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" deploy/scratch.sh $(GO
 test-go: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
 test-go: build $(GOTESTSUM)
 	CGO_ENABLED=0 $(call tested,$(LONGEST) $(UNRACED),-short -buildvcs=false)
-	$(call tested,$(RACED),-short -race)
+	$(call tested,$(LONGEST_RACED) $(RACED),-short -race)
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

@@ -38,8 +38,10 @@ func TestAnErrorOfSeveralFilesNamesItsOwn(t *testing.T) {
 				t.Fatalf("%q is not in %q", what, sql)
 			}
 			line := before[strings.LastIndexByte(before, '\n')+1:]
+			whole, _, _ := strings.Cut(sql[len(before)-len(line):], "\n")
 			return &engine.Error{Code: engine.CodeInvalid, Message: "ParserError: it is wrong", Fields: []engine.FieldError{
-				{Field: "sql", Message: "it is wrong", Line: strings.Count(before, "\n") + 1, Column: len(line) + 1}}}
+				{Field: "sql", Message: "it is wrong", Line: strings.Count(before, "\n") + 1, Column: len(line) + 1,
+					Excerpt: whole + "\n" + strings.Repeat(" ", len(line)) + "^"}}}
 		}
 	}
 	for name, c := range map[string]struct {

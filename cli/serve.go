@@ -80,7 +80,7 @@ func (c *serveCommand) Run(e *terminal.Env) error {
 	if err := terminal.CheckListen("--listen", c.Listen); err != nil {
 		return err
 	}
-	if err := c.StreamReleaseFlags.Check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")

@@ -135,8 +135,8 @@ type Pool struct {
 }
 
 // FreeRows says how the rows of a pool go together to new rows, in the columns of a unique constraint that foreign keys
-// bind. The first Left rows have values of the first Columns columns, the others, where there are any, of the rest: each
-// of the first goes with each of the others, but for those that Taken has.
+// bind. The first Left rows have values of the first Columns columns, the others, where there are any, of the rest:
+// each of the first goes with each of the others, but for those that Taken has.
 type FreeRows struct {
 	// Constraint are the columns of the constraint.
 	Constraint []string `json:"constraint"`

@@ -64,6 +64,8 @@ type LogicalTable struct {
 	ComputedKeys bool
 	// OwnKeys: the workload computes the keys of the rows that it has loaded, and takes from a Pool those of others only.
 	OwnKeys bool
+	// Inserts: the run inserts into the table as it is, with keys of rows that foreign keys refer to (Values, Free).
+	Inserts bool
 	// Indexes beside the key's.
 	Indexes []Index
 	// Options, by dialect, follow the columns when the table is created.
@@ -440,6 +442,7 @@ func ReadLogicalTable(doc *jsondoc.Value) LogicalTable {
 	t := LogicalTable{Name: doc.Get("name").Str(), Key: doc.Get("key").Strings(), AnyShape: doc.Get("any_shape").Bool(),
 		Empty: doc.Get("empty").Bool(), SizedBy: doc.Get("sized_by").Str(), Varies: doc.Get("varies").Bool(),
 		ComputedKeys: doc.Get("computed_keys").Bool(), OwnKeys: doc.Get("own_keys").Bool(),
+		Inserts: doc.Get("inserts").Bool(),
 		Options: readMap(doc.Get("options"))}
 	t.Rows, _ = doc.Get("rows").Int()
 	for i := 0; i < doc.Get("indexes").Len(); i++ {
@@ -604,7 +607,7 @@ func (t LogicalTable) Write(w *jsondoc.Writer) {
 		name string
 		set  bool
 	}{{"empty", t.Empty}, {"varies", t.Varies}, {"computed_keys", t.ComputedKeys},
-		{"own_keys", t.OwnKeys}} {
+		{"own_keys", t.OwnKeys}, {"inserts", t.Inserts}} {
 		if flag.set {
 			w.Key(flag.name).Bool(true)
 		}

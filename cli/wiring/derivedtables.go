@@ -451,8 +451,8 @@ func (t *Tables) Readers(ctx context.Context) ([]query.Login, error) {
 	return logins, err
 }
 
-// RecheckReaders asks a judge about the owner of each login, and suspends those of which it says why. users is asked for
-// the judge when the logins are read.
+// RecheckReaders asks a judge about the owner of each login, and suspends those of which it says why. users is asked
+// for the judge when the logins are read.
 func (t *Tables) RecheckReaders(
 	ctx context.Context,
 	users func(context.Context) (judge func(ownerID string) (why string), err error),

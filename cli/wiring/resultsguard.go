@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/derived"
 )
 
-// Guard bounds the time and the memory of the readers of a results database from its machine, until ctx ends. dedicated:
-// the Postgres serves results alone.
+// Guard bounds the time and the memory of the readers of a results database from its machine, until ctx ends.
+// dedicated: the Postgres serves results alone.
 func (f ResultsFlags) Guard(ctx context.Context, dedicated bool, log zerolog.Logger) error {
 	owner, reader, err := f.urls()
 	if err != nil {

@@ -110,6 +110,9 @@ type LogicalTable struct {
 	ComputedKeys bool `json:"computed_keys,omitempty"`
 	// OwnKeys: the workload computes the keys of the rows that it has loaded, and takes sampled ones for others only.
 	OwnKeys bool `json:"own_keys,omitempty"`
+	// Inserts: the run inserts into the table as it is, with keys of rows that its foreign keys refer to. The adapter
+	// looks for them (Free, and Values of an empty table) for no other run.
+	Inserts bool `json:"inserts,omitempty"`
 	// Indexes are made beside the key's, after the rows are loaded.
 	Indexes []LogicalIndex `json:"indexes,omitempty"`
 	// Options follow the columns when the table is created, keyed by dialect:

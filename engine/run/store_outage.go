@@ -33,8 +33,8 @@ func outageText(from time.Time, took time.Duration, still bool) string {
 	return fmt.Sprintf("the control store was away for %.0f s, from %s on", took.Seconds(), since)
 }
 
-// failureOf is why a run worker has failed. Where it had no contact because this server could not renew its lease of the
-// run, the cause is the control store, and not the run worker.
+// failureOf is why a run worker has failed. Where it had no contact because this server could not renew its lease of
+// the run, the cause is the control store, and not the run worker.
 func (l *runLoop) failureOf(m protocol.WorkerState) string {
 	if m.Err == nil {
 		return ""

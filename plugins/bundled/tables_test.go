@@ -23,7 +23,8 @@ import (
 
 // quickTables are those of the corpus that make test tries, one of each kind that went wrong once.
 var quickTables = []string{"ticket", "composite_reference", "span", "invoice_number", "perm", "json_trigger",
-	"domain_over_bytea", "parent", "auth_user_groups", "enrolment"}
+	"domain_over_bytea", "parent", "auth_user_groups", "enrolment", "overlapping_keys",
+	"tenant_member", "tenant_ticket", "tenant_role", "synonym"}
 
 // TestTables runs each operation of mix on each table of testdata/tables: it succeeds every time and finds rows, or it
 // is refused before the start, with the word that the file says and a cure.

@@ -55,6 +55,7 @@ type (
 		Varies   bool          `json:"varies"`
 		Computed bool          `json:"computed_keys"`
 		OwnKeys  bool          `json:"own_keys"`
+		Inserts  bool          `json:"inserts"`
 		Indexes  []looseIndex  `json:"indexes"`
 		Options  looseSQL      `json:"options"`
 	}
@@ -288,7 +289,7 @@ func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 func checkTable(t *looseTable) (plugin.LogicalTable, error) {
 	out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty,
 		SizedBy: Clean([]byte(t.SizedBy), 80), Varies: t.Varies, ComputedKeys: t.Computed, OwnKeys: t.OwnKeys,
-		Options: t.Options}
+		Inserts: t.Inserts, Options: t.Options}
 	if err := checkName("the name of its table", t.Name); err != nil {
 		return out, err
 	}

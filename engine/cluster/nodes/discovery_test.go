@@ -286,7 +286,7 @@ func TestALostStreamIsAReasonToLook(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); d.Watch(ctx, w) }()
-		time.Sleep(PollInterval + time.Millisecond)
+		time.Sleep(DiscoveryInterval + time.Millisecond)
 		synctest.Wait()
 		if got := slices.Collect(maps.Keys(w.active)); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("after a while: %v", got)

@@ -126,9 +126,43 @@ func Describe(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, e
 	return Inspect(ctx, deps, sc, false)
 }
 
+// describeServer adds what the server said of itself, and whether it has room for the connections.
+func (f *Preflight) describeServer(r *resolved, connections int) {
+	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User,
+		Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
+		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
+	f.add(CheckResult{Name: "connection", Outcome: CheckOK,
+		Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
+	if limit := r.server.MaxConnections; limit > 0 && connections > limit*9/10 {
+		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
+			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", connections, limit),
+			Fix:     "lower them, or raise the limit of the database"})
+	}
+}
+
+// addFound adds what the adapter found, and reports whether there is more to look at: without rights the tables would
+// be said to be missing, or to have no columns.
+func (f *Preflight) addFound(checks []plugin.Check) bool {
+	for _, c := range checks {
+		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
+		f.OK = f.OK && c.Outcome != CheckFailed
+	}
+	return !slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
+		return c.Name == checkPrivileges && c.Outcome == CheckFailed
+	})
+}
+
 // Inspect is the preflight of a scenario with one target; with tries it executes what the run would write, and rolls
 // it back. What is wrong with the scenario or the target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
+	f, err := inspect(ctx, deps, sc, tries)
+	if err == nil && errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err() // what failed because the caller left is no finding
+	}
+	return f, err
+}
+
+func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*Preflight, error) {
 	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.WriteTarget{}}
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
@@ -141,31 +175,14 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 	if err := r.connect(ctx, sc); err != nil {
 		return f, f.failed("connection", err)
 	}
-	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User,
-		Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
-		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
-	f.add(CheckResult{Name: "connection", Outcome: CheckOK,
-		Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
-	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit*9/10 {
-		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
-			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", want, limit),
-			Fix:     "lower them, or raise the limit of the database"})
-	}
+	f.describeServer(r, sc.Workload.ConcurrentConnections)
 	found, err := r.preflight(ctx, sc)
 	if err != nil {
 		return f, f.failed("warehouse", err)
 	}
 	// Looking at the tables may have resumed a warehouse by itself.
 	defer r.restoreWarehouse(ctx, found.Restore)
-	for _, c := range found.Checks {
-		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
-		f.OK = f.OK && c.Outcome != CheckFailed
-	}
-	// Without rights the tables would be said to be missing, or to have no columns.
-	if slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
-		return c.Name == checkPrivileges &&
-			c.Outcome == CheckFailed
-	}) {
+	if !f.addFound(found.Checks) {
 		return f, nil
 	}
 	if len(r.logical) == 0 && sc.Target.Prepare != nil {

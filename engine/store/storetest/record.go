@@ -147,7 +147,7 @@ func results(t *testing.T, s Store) {
 	Must(t, s.SaveResult(ctx, children...))
 	parent := engine.RunResult{ResultID: "r1", RunID: "r1", Status: engine.StatusCompleted, Passed: &passed,
 		EndTime: engine.At(Noon), EnrichmentStatus: "SKIPPED", Environment: &engine.Environment{CPUs: 2},
-		Figures: &engine.Figures{Operations: 5, QPS: new(2.5), LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
+		Figures: &engine.Figures{Operations: 5, DurationSeconds: 2, QPS: new(2.5), LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
 			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
 			Errors: engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{},
 				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Code: "40001", Message: "nul \x00"}, Count: 1}}},

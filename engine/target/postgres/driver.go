@@ -143,13 +143,16 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 		return lookUp(ctx, host)
 	}
 	if after := next.AfterConnect; after != nil {
-		next.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
-			ctx, cancel := context.WithTimeout(ctx, d.answer)
+		whole := ctx // what is left of the time for all addresses need not be enough for it
+		next.AfterConnect = func(_ context.Context, c *pgconn.PgConn) error {
+			ctx, cancel := context.WithTimeout(whole, d.answer)
 			defer cancel()
 			return after(ctx, c)
 		}
 	}
-	c, err := pgconn.ConnectConfig(ctx, &next.Config)
+	connecting, cancel := context.WithTimeout(ctx, d.connectLimit())
+	c, err := pgconn.ConnectConfig(connecting, &next.Config)
+	cancel()
 	if err != nil {
 		return nil, d.explain(err, d.cfg.ConnectTimeout)
 	}
@@ -157,7 +160,7 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 		closeQuietly(c)
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.answer)
+	ctx, cancel = context.WithTimeout(ctx, d.answer)
 	defer cancel()
 	for _, sql := range d.cfg.Session {
 		if err := execAll(ctx, c, sql); err != nil {
@@ -265,22 +268,29 @@ func (d *database) Close() error {
 	return nil
 }
 
-// maxAddresses is how many addresses of a name are waited for at most, when a connection is tested.
+// maxAddresses is how many addresses of a name are waited for at most.
 const maxAddresses = 8
 
-// CheckLimit implements target.CheckLimiter: each address has its time, the look-up of a name has it once more, and the
-// one that answers has some for the questions.
-func (d *database) CheckLimit() time.Duration {
-	tries := 0
-	for _, address := range d.conn.Addresses() {
-		host, _, err := net.SplitHostPort(address)
-		if _, notAddress := netip.ParseAddr(host); err == nil && notAddress != nil {
-			tries += maxAddresses
-		}
-		tries++
+// connectLimit is how long all attempts to connect may take: each address of each host has its time, with TLS and
+// without where both are tried, and the look-up of a name has it once more.
+func (d *database) connectLimit() time.Duration {
+	tries := attempts(d.conn.Host)
+	for _, f := range d.conn.Fallbacks {
+		tries += attempts(f.Host)
 	}
-	return d.cfg.ConnectTimeout*time.Duration(tries) + d.answer
+	return d.cfg.ConnectTimeout * time.Duration(tries)
 }
+
+// attempts are those that a host is waited for.
+func attempts(host string) int {
+	if _, err := netip.ParseAddr(host); err == nil || strings.HasPrefix(host, "/") {
+		return 1
+	}
+	return 1 + maxAddresses
+}
+
+// CheckLimit implements target.CheckLimiter: the address that answers has some time for the questions.
+func (d *database) CheckLimit() time.Duration { return d.connectLimit() + d.answer }
 
 // Check connects once, asks who is there, and times the second round trip.
 func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 // stateError is an operation after which the session does not stand where its
@@ -78,21 +80,23 @@ func (c *conn) failedOf(op plugin.Op, err error) {
 	if int(op.Statement) >= len(c.statements) || c.broken.Load() || !errors.As(err, &server) {
 		return
 	}
-	if p := &c.stmts[op.Statement]; p.pieces != nil || p.copied > 0 {
-		return // the first is parsed each time, and neither has a plan of its own
+	if c.stmts[op.Statement].copied > 0 {
+		return // it has no plan
 	}
 	outdated := server.Code == "0A000" && strings.Contains(server.Message, "cached plan")
 	// Types that were fixed when the statement was described may be the old ones.
 	outdated = outdated || c.unnamed && (server.Code == "42883" || server.Code == "42804") && !c.renewed[op.Statement]
-	if outdated || server.Code == "26000" {
-		c.renew(op.Statement)
+	// 26000: the session has no such statement; 42P05: it has one.
+	if outdated || server.Code == "26000" || server.Code == "42P05" {
+		c.renew(op.Statement, server.Code != "26000")
 	}
 }
 
 // renew has a statement prepared again together with its next operation. Nothing is
 // known then of its types, so all values travel as text; waiting for a description would
-// hold up the other connections of an event loop.
-func (c *conn) renew(i uint16) {
+// hold up the other connections of an event loop. Of an EXECUTE what it names is prepared again too; there says that
+// the session has it.
+func (c *conn) renew(i uint16, there bool) {
 	if c.renewed == nil {
 		c.renewed = map[uint16]bool{}
 		c.stmts = slices.Clone(c.stmts) // the others' are shared
@@ -104,16 +108,45 @@ func (c *conn) renew(i uint16) {
 	}
 	old, sql := c.stmts[i], c.statements[i].SQL
 	p := prepared{forms: make([]wire.Form, len(old.forms)), params: make([]uint32, len(old.params)),
-		fields: make([]wire.Field, len(old.fields)), order: old.order}
-	p.parse = wire.ParseMessage(name, sql, nil)
-	if !c.unnamed {
-		p.parse = append(wire.CloseStatement(name), p.parse...)
+		fields: make([]wire.Field, len(old.fields)), order: old.order, pieces: old.pieces}
+	if n, ok := c.named(sql); ok {
+		sql = executed(sql)
+		if there {
+			p.parse = append(p.parse, wire.Once("DEALLOCATE "+pgx.Identifier{n.Name}.Sanitize())...)
+		}
+		p.parse = append(p.parse, wire.Once(n.Setup)...)
+	}
+	switch {
+	case p.pieces != nil:
+		name = "" // it is parsed each time
+	case c.unnamed:
+		p.parse = append(p.parse, wire.ParseMessage(name, sql, nil)...)
+	default:
+		p.parse = append(append(p.parse, wire.CloseStatement(name)...), wire.ParseMessage(name, sql, nil)...)
 	}
 	p.head = wire.BindHead(name, len(p.forms))
 	// All columns as text, whatever they are now.
 	p.tail = append([]byte{0, 0}, wire.ExecuteAndSync...)
 	p.keepTail = p.tail
 	c.stmts[i] = p
+}
+
+// named is what prepares the statement that an EXECUTE names: the text's own, or that of another statement.
+func (c *conn) named(sql string) (n sqltext.Named, ok bool) {
+	if n, ok = sqltext.Names(sql); ok {
+		return n, true
+	}
+	tokens, err := sqltext.Tokens(sql, sqltext.Postgres)
+	if err != nil || len(tokens) < 2 || tokens[0].Upper() != "EXECUTE" {
+		return n, false
+	}
+	name, _ := tokens[1].Identifier()
+	for i := range c.statements {
+		if n, ok = sqltext.Names(c.statements[i].SQL); ok && n.Name == name {
+			return n, true
+		}
+	}
+	return n, false
 }
 
 // settled ends a renewal: the statement is there.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,20 +120,31 @@ func TestAlteredTablesArePreparedAgain(t *testing.T) {
 			Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
 			{ID: "set", SQL: "UPDATE t SET v = $1 WHERE id = $2",
 				Binds: []engine.Bind{{Name: "v", Type: engine.TypeI64}, {Name: "id", Type: engine.TypeI64}}}}
+		// What an EXECUTE names is prepared by SQL, which a pooler's sessions do not keep.
+		named := []engine.Statement{{ID: "all", SQL: "PREPARE every AS SELECT * FROM t WHERE id = 7; EXECUTE every"},
+			{ID: "one", SQL: `PREPARE "One row" (int) AS SELECT * FROM t WHERE id = $1; EXECUTE "One row" ($1)`,
+				Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
+			{ID: "prepares", SQL: "PREPARE other AS SELECT * FROM t WHERE id = 7; EXECUTE other"},
+			{ID: "other", SQL: "EXECUTE other"},
+			{ID: "forget", SQL: "DEALLOCATE ALL"}}
 		for _, prepared := range []bool{true, false} {
+			list, ops, mayFail := list, []plugin.Op{{Statement: 0, FirstArg: 1, NArgs: 1}, {Statement: 1, NArgs: 2}}, 2
+			if prepared {
+				list, mayFail = slices.Concat(list, named), 5
+				ops = append(ops, plugin.Op{Statement: 2}, plugin.Op{Statement: 3, FirstArg: 1, NArgs: 1}, op(5))
+			}
 			var conns []target.Conn
 			for range 2 {
 				_, c := connect(t, d, target.Config{DSN: secret.New(dsn), Prepared: &prepared}, list)
 				conns = append(conns, c)
 			}
 			batch := plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: 7}, {Type: engine.TypeI64, I: 3}}}
-			get, set := plugin.Op{Statement: 0, FirstArg: 1, NArgs: 1}, plugin.Op{Statement: 1, NArgs: 2}
 			round := func(what string, mayFail int) {
 				t.Helper()
 				for _, c := range conns {
 					failed := 0
 					for range 5 {
-						for _, o := range []plugin.Op{get, set} {
+						for _, o := range ops {
 							var res target.Result
 							if err := c.Exec(t.Context(), &batch, o, &res); err != nil {
 								failed++
@@ -154,8 +166,19 @@ func TestAlteredTablesArePreparedAgain(t *testing.T) {
 				if err := admin.Exec(t.Context(), sql); err != nil {
 					t.Fatal(err)
 				}
-				round(sql, 2)
+				round(sql, mayFail)
 			}
+			if !prepared {
+				continue
+			}
+			// A session that has lost all of them has them again.
+			for _, c := range conns {
+				var res target.Result
+				if err := c.Exec(t.Context(), &batch, op(6), &res); err != nil {
+					t.Fatal(err)
+				}
+			}
+			round("DEALLOCATE ALL", mayFail)
 		}
 	})
 }

@@ -158,7 +158,9 @@ func (t *table) readConstraints(req *jsondoc.Value) {
 		switch row.At(0).Str() {
 		case "c":
 			c.Kind = sdk.Check
-			t.readOrder(row.At(8).Str())
+			if text := row.At(8).Str(); callsNothing(text) {
+				t.checks = append(t.checks, check{c.Columns, text})
+			}
 		case "f":
 			c.Kind, c.References, c.Self = sdk.ForeignKey, row.At(4).Str(), isTrue(row.At(3))
 			t.parents = append(t.parents, parent{constraint: len(t.constraints), columns: c.Columns, keys: row.At(7).Str(),
@@ -419,7 +421,7 @@ func withinBytes(columns []column, from, order string, bytes int) string {
 // writable asks what inserts, updates and deletes need to know; done is false while the host is being asked.
 func (t *table) writable(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 	queries := append(t.topQueries(), t.referenceQueries(req)...)
-	queries = append(queries, t.parentQueries()...)
+	queries = append(queries, t.parentQueries(req.Get("logical").Get("inserts").Bool())...)
 	if q, wanted := t.valuesQuery(); wanted {
 		queries = append(queries, q)
 	}
@@ -454,7 +456,7 @@ func (t *table) writable(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 // writeValues writes the sample of whole rows.
 func (t *table) writeValues(w *jsondoc.Writer, req *jsondoc.Value) {
 	if t.rows == 0 {
-		t.writeParents(w, req)
+		t.writeParents(w)
 		return
 	}
 	sample := sdk.ResultOf(req, "values")

@@ -39,9 +39,11 @@ type table struct {
 	notes    []string
 	// constraints are what binds the values of columns; readable for workloads that take a table as it is.
 	constraints []sdk.Constraint
-	// parents are the tables that foreign keys refer to, orders what checks say of two columns.
+	// parents are the tables that foreign keys refer to, made rows for an empty table with their keys, checks what may be
+	// asked of combinations of them.
 	parents []parent
-	orders  []order
+	made    madeRows
+	checks  []check
 	// free is the place of the unique constraint for which free rows were looked for, and of the foreign keys whose
 	// parents they are of.
 	free  *freeRows

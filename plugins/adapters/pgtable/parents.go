@@ -24,7 +24,7 @@ const (
 	rightPattern = "loadstone_right ({names}) AS (SELECT {names} FROM {name} WHERE ({names}) IS NOT NULL LIMIT {value})"
 	// What follows reads the table itself, and what stands above.
 	pairsPattern = "loadstone_a AS ({reads " + functions + "}), loadstone_b AS ({reads " + functions +
-		"}), loadstone_taken AS ({reads " + functions + "})"
+		"}), loadstone_pairs AS ({reads " + functions + "})"
 )
 
 // parent is a table that a foreign key refers to.
@@ -37,39 +37,74 @@ type parent struct {
 	keys string
 }
 
-// order is a CHECK that compares two columns: left, an operator, right.
-type order struct{ left, operator, right string }
-
-// readOrder reads a CHECK of the form (a <> b).
-func (t *table) readOrder(expression string) {
-	text := strings.Trim(expression, "()")
-	for _, operator := range [...]string{" <> ", " <= ", " >= ", " < ", " > "} {
-		left, right, ok := strings.Cut(text, operator)
-		if !ok {
-			continue
-		}
-		o := order{t.bare(left), strings.TrimSpace(operator), t.bare(right)}
-		if o.left != "" && o.right != "" {
-			t.orders = append(t.orders, o)
-		}
-		return
-	}
+// check is a CHECK whose columns may all come from other tables.
+type check struct {
+	columns    []string
+	expression string
 }
 
-// bare is the column that an expression names and nothing else, "" where it is more.
-func (t *table) bare(expression string) string {
-	for _, c := range t.columns {
-		if expression == c.Name || expression == quoted(c.Name) {
-			return c.Name
+// callsNothing reports that an expression, as the server writes it, calls no function and has no word that stands
+// before a relation: a query of the adapter may have it. The server puts a blank between a word of SQL and its
+// parenthesis, and none behind the name of a function or a type.
+func callsNothing(expression string) bool {
+	for _, word := range [...]string{"from", "using", "join", "table", "select"} {
+		if hasWord(expression, word) {
+			return false
 		}
 	}
-	return ""
+	for rest := expression; ; {
+		before, after, more := strings.Cut(rest, "(")
+		if !more {
+			return expression != ""
+		}
+		rest = after
+		before, blank := strings.CutSuffix(before, " ")
+		from := len(before)
+		for from > 0 && (isWordByte(before[from-1]) || before[from-1] == '"') {
+			from--
+		}
+		switch before[from:] {
+		case "":
+		case "AND", "OR", "NOT", "ANY", "ALL", "CASE", "WHEN", "THEN", "ELSE":
+			if !blank {
+				return false
+			}
+		default:
+			return false
+		}
+	}
 }
 
 // freeRows says which rows are looked for that the table does not have: those of one unique constraint.
 type freeRows struct {
 	constraint  int
 	left, right *parent
+}
+
+// columns are those whose values the rows of both sides have.
+func (f *freeRows) columns() []string {
+	list := append([]string{}, f.left.columns...)
+	if f.right != nil {
+		for _, name := range f.right.columns {
+			list = added(list, name)
+		}
+	}
+	return list
+}
+
+// shared are the places, in left and in right, of the columns that both have: rows go together that are alike in them.
+func (f *freeRows) shared() (list [][2]int) {
+	if f.right == nil {
+		return nil
+	}
+	for i, name := range f.left.columns {
+		for j, other := range f.right.columns {
+			if name == other {
+				list = append(list, [2]int{i, j})
+			}
+		}
+	}
+	return list
 }
 
 // alias names the columns of parents in queries.
@@ -108,28 +143,76 @@ func (t *table) findFree() *freeRows {
 		if c.Kind != sdk.Unique || c.Partial || !t.allTied(c) {
 			continue
 		}
-		f := &freeRows{constraint: i}
-		for j := range t.parents {
-			p := &t.parents[j]
-			if !within(p.columns, c.Columns) {
-				continue
-			}
-			switch {
-			case f.left == nil:
-				f.left = p
-			case overlap(f.left.columns, p.columns):
-				if len(p.columns) > len(f.left.columns) {
-					f.left = p
-				}
-			case f.right == nil:
-				f.right = p
-			}
-		}
-		if f.left != nil {
+		if f := t.sidesOf(c); f != nil {
+			f.constraint = i
 			return f
 		}
 	}
 	return nil
+}
+
+// sidesOf chooses one or two foreign keys of a unique constraint whose rows make the values of their columns new, so
+// that no other foreign key has a part of those columns: it would take the rest from another row. nil where there are
+// none.
+func (t *table) sidesOf(c sdk.Constraint) *freeRows {
+	inside := t.longestFirst(func(p *parent) bool { return within(p.columns, c.Columns) })
+	for i, left := range inside {
+		for _, right := range inside[i+1:] {
+			f := &freeRows{left: left, right: right}
+			if !within(right.columns, left.columns) && t.keepsKeys(f, c) {
+				return f
+			}
+		}
+		if f := (&freeRows{left: left}); t.keepsKeys(f, c) {
+			return f
+		}
+	}
+	return nil
+}
+
+// longestFirst are the parents that are wanted, those of more columns first.
+func (t *table) longestFirst(wanted func(*parent) bool) (list []*parent) {
+	for i := range t.parents {
+		if p := &t.parents[i]; wanted(p) {
+			list = append(list, p)
+			for j := len(list) - 1; j > 0 && len(list[j].columns) > len(list[j-1].columns); j-- {
+				list[j], list[j-1] = list[j-1], list[j]
+			}
+		}
+	}
+	return list
+}
+
+// keepsKeys reports that no foreign key is broken when the columns of both sides get the values of theirs: it lies in
+// one side, it has none of the columns, or one of its other columns may be NULL.
+func (t *table) keepsKeys(f *freeRows, c sdk.Constraint) bool {
+	for i := range t.parents {
+		q := &t.parents[i]
+		switch {
+		case !overlap(q.columns, f.columns()):
+		case lies(q, f.left), f.right != nil && lies(q, f.right):
+		case !t.leavable(q, c):
+			return false
+		}
+	}
+	return true
+}
+
+// lies reports that the rows of a parent have values for a foreign key: those that another foreign key of the same
+// columns allows are other ones.
+func lies(q, p *parent) bool {
+	return within(q.columns, p.columns) && (len(q.columns) < len(p.columns) || q.name == p.name)
+}
+
+// leavable reports that a foreign key holds for any values of the constraint's columns, because another of its columns
+// may be left NULL.
+func (t *table) leavable(q *parent, c sdk.Constraint) bool {
+	for _, column := range t.columnsOf(q.columns) {
+		if column.Nullable && !column.HasDefault && !column.Generated && !overlap([]string{column.Name}, c.Columns) {
+			return true
+		}
+	}
+	return false
 }
 
 // allTied reports that no column of a constraint takes a value that is made up, or NULL.
@@ -167,10 +250,13 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-// parentQueries ask for the keys of other tables: those that go together to rows which the table does not have, and,
-// where it is empty, some of each.
-func (t *table) parentQueries() []sdk.Query {
+// parentQueries ask for the keys of other tables, where the run inserts: those that go together to rows which the table
+// does not have, and, where it is empty, some of each.
+func (t *table) parentQueries(inserts bool) []sdk.Query {
 	var list []sdk.Query
+	if !inserts {
+		return nil
+	}
 	if t.free = t.findFree(); t.free != nil {
 		list = append(list, sdk.Query{ID: "free", TimeoutMs: parentTimeout, SQL: t.freeQuery(t.free)})
 	}
@@ -184,31 +270,82 @@ func (t *table) parentQueries() []sdk.Query {
 		}
 		list = append(list, sdk.Query{ID: "parent:" + strconv.Itoa(i), TimeoutMs: parentTimeout,
 			SQL: "WITH " + p.with("loadstone_left", "k", parentLimit) + " SELECT " +
-				strings.Join(t.texts(p, "l", "k"), ", ") + " FROM loadstone_left AS l ORDER BY random() LIMIT " +
-				strconv.Itoa(parentRows)})
+				strings.Join(t.texts(p, "l", "k"), ", ") + " FROM loadstone_left AS l ORDER BY " +
+				t.spread("l", t.sharedKeys(p)) + " LIMIT " + strconv.Itoa(parentRows)})
 	}
 	return list
 }
 
-// freeQuery asks for rows of one or two other tables, with those combinations of them that the table has.
-func (t *table) freeQuery(f *freeRows) string {
-	matches := func(p *parent, from, prefix string) string {
-		var list []string
-		for i, name := range p.columns {
-			list = append(list, "t."+quoted(name)+" = "+from+"."+prefix+strconv.Itoa(i))
+// sharedKeys names the columns that a foreign key has in common with another, where neither has all columns of the
+// other: of rows of both those go together that are alike in them.
+func (t *table) sharedKeys(p *parent) (list []string) {
+	for i, name := range p.columns {
+		for j := range t.parents {
+			q := &t.parents[j]
+			if q != p && overlap([]string{name}, q.columns) && !within(p.columns, q.columns) && !within(q.columns, p.columns) {
+				list = append(list, "k"+strconv.Itoa(i))
+				break
+			}
 		}
-		return strings.Join(list, " AND ")
 	}
+	return list
+}
+
+// alike is how many rows of the same shared values come before those of others.
+const alike = 32
+
+// spread orders rows by chance. Where only those go together that are alike in some columns, it chooses the same values
+// of them for both sides, other ones each time, and some rows of each.
+func (t *table) spread(from string, shared []string) string {
+	if len(shared) == 0 {
+		return "random()"
+	}
+	var columns, texts []string
+	for _, name := range shared {
+		columns = append(columns, from+"."+name)
+		texts = append(texts, from+"."+name+"::text")
+	}
+	return "greatest(row_number() OVER (PARTITION BY " + strings.Join(columns, ", ") + " ORDER BY random()), " +
+		strconv.Itoa(alike) + "), md5(" + strings.Join(texts, " || ' ' || ") + " || '" + strconv.FormatInt(t.nonce, 10) + "')"
+}
+
+// matches compares the table's rows with those of a parent.
+func (p *parent) matches(from, prefix string) string {
+	var list []string
+	for i, name := range p.columns {
+		list = append(list, "t."+quoted(name)+" = "+from+"."+prefix+strconv.Itoa(i))
+	}
+	return strings.Join(list, " AND ")
+}
+
+// freeQuery asks for rows of one or two other tables, with the combinations of them that the table has or may not have;
+// where both sides share columns, with those that are free.
+func (t *table) freeQuery(f *freeRows) string {
 	from := t.name.sql() + " AS t"
 	if f.right == nil {
+		kept := ""
+		for _, expression := range t.checksOf(f) {
+			kept += " AND NOT EXISTS (SELECT 1 FROM (SELECT " + strings.Join(f.named("l", ""), ", ") + ") AS p WHERE NOT (" +
+				expression + "))"
+		}
 		return "WITH " + f.left.with("loadstone_left", "k", 5*parentLimit) + " SELECT 'a', " +
 			strings.Join(t.texts(f.left, "l", "k"), ", ") + " FROM loadstone_left AS l WHERE NOT EXISTS (SELECT 1 FROM " + from +
-			" WHERE " + matches(f.left, "l", "k") + ") ORDER BY random() LIMIT " + strconv.Itoa(freeAlone)
+			" WHERE " + f.left.matches("l", "k") + ")" + kept + " ORDER BY random() LIMIT " + strconv.Itoa(freeAlone)
 	}
-	side := func(name, of, other string) string {
-		return name + " AS (SELECT row_number() OVER () - 1 AS n, s.* FROM (SELECT * FROM " + of +
-			" ORDER BY random() LIMIT (SELECT least(" + strconv.Itoa(freeSide) + ", greatest(1000, " +
-			strconv.Itoa(maxFreeRows) + " / greatest(count(*), 1))) FROM " + other + ")) AS s)"
+	var lefts, rights, same []string
+	for _, at := range f.shared() {
+		l, r := "k"+strconv.Itoa(at[0]), "m"+strconv.Itoa(at[1])
+		lefts, rights, same = append(lefts, l), append(rights, r), append(same, "a."+l+" = b."+r)
+	}
+	// A row that no other goes with is of no use.
+	side := func(name, of, as, other, otherAs string, shared []string) string {
+		where := ""
+		if len(same) > 0 {
+			where = " WHERE EXISTS (SELECT 1 FROM " + other + " AS " + otherAs + " WHERE " + strings.Join(same, " AND ") + ")"
+		}
+		return name + " AS (SELECT row_number() OVER () - 1 AS n, s.* FROM (SELECT " + as + ".* FROM " + of + " AS " + as +
+			where + " ORDER BY " + t.spread(as, shared) + " LIMIT (SELECT least(" + strconv.Itoa(freeSide) +
+			", greatest(1000, " + strconv.Itoa(maxFreeRows) + " / greatest(count(*), 1))) FROM " + other + ")) AS s)"
 	}
 	texts := func(p *parent, from, prefix string) string {
 		list := t.texts(p, from, prefix)
@@ -217,44 +354,50 @@ func (t *table) freeQuery(f *freeRows) string {
 		}
 		return strings.Join(list, ", ")
 	}
-	taken := "SELECT a.n AS x, b.n AS y FROM " + from + " JOIN loadstone_a AS a ON (" + matches(f.left, "a", "k") +
-		") JOIN loadstone_b AS b ON (" + matches(f.right, "b", "m") + ")"
-	for _, o := range t.orders {
-		if against := t.against(f, o); against != "" {
-			taken += " UNION SELECT a.n, b.n FROM loadstone_a AS a JOIN loadstone_b AS b ON (" + against + ")"
-		}
+	pairs := "SELECT a.n AS x, b.n AS y FROM " + from + " JOIN loadstone_a AS a ON (" + f.left.matches("a", "k") +
+		") JOIN loadstone_b AS b ON (" + f.right.matches("b", "m") + ")"
+	for _, expression := range t.checksOf(f) {
+		pairs += " UNION SELECT p.loadstone_x, p.loadstone_y FROM (SELECT a.n AS loadstone_x, b.n AS loadstone_y, " +
+			strings.Join(f.named("a", "b"), ", ") + " FROM loadstone_a AS a, loadstone_b AS b) AS p WHERE NOT (" +
+			expression + ")"
+	}
+	if len(same) > 0 {
+		pairs = "SELECT a.n AS x, b.n AS y FROM loadstone_a AS a JOIN loadstone_b AS b ON (" + strings.Join(same, " AND ") +
+			") EXCEPT (" + pairs + ")"
 	}
 	return "WITH " + f.left.with("loadstone_left", "k", parentLimit) + ", " +
 		f.right.with("loadstone_right", "m", parentLimit) + ", " +
-		side("loadstone_a", "loadstone_left", "loadstone_right") + ", " +
-		side("loadstone_b", "loadstone_right", "loadstone_left") + ", loadstone_taken AS (" + taken + ") SELECT 'a', " +
-		texts(f.left, "a", "k") + ", (SELECT string_agg(g.y::text, ' ') FROM loadstone_taken AS g WHERE g.x = a.n) " +
+		side("loadstone_a", "loadstone_left", "a", "loadstone_right", "b", lefts) + ", " +
+		side("loadstone_b", "loadstone_right", "b", "loadstone_left", "a", rights) + ", loadstone_pairs AS (" + pairs +
+		") SELECT 'a', " +
+		texts(f.left, "a", "k") + ", (SELECT string_agg(g.y::text, ' ') FROM loadstone_pairs AS g WHERE g.x = a.n) " +
 		"FROM loadstone_a AS a UNION ALL SELECT 'b', " + texts(f.right, "b", "m") + ", NULL FROM loadstone_b AS b"
 }
 
-// against is the condition under which a row of each side breaks a CHECK that compares them, "" where it is about
-// others.
-func (t *table) against(f *freeRows, o order) string {
-	place := func(name string) (string, bool) {
-		for i, c := range f.left.columns {
-			if c == name {
-				return "a.k" + strconv.Itoa(i), true
-			}
+// checksOf are the checks that are about columns of the sides alone.
+func (t *table) checksOf(f *freeRows) (list []string) {
+	for _, c := range t.checks {
+		if len(c.columns) > 0 && within(c.columns, f.columns()) {
+			list = append(list, c.expression)
 		}
-		for i, c := range f.right.columns {
-			if c == name {
-				return "b.m" + strconv.Itoa(i), false
-			}
+	}
+	return list
+}
+
+// named are the values of both sides under the names that the table's columns have.
+func (f *freeRows) named(left, right string) (list []string) {
+	for i, name := range f.left.columns {
+		list = append(list, left+".k"+strconv.Itoa(i)+" AS "+quoted(name))
+	}
+	if f.right == nil {
+		return list
+	}
+	for i, name := range f.right.columns {
+		if !overlap([]string{name}, f.left.columns) {
+			list = append(list, right+".m"+strconv.Itoa(i)+" AS "+quoted(name))
 		}
-		return "", false
 	}
-	left, ofLeft := place(o.left)
-	right, alsoLeft := place(o.right)
-	if left == "" || right == "" || ofLeft == alsoLeft {
-		return ""
-	}
-	opposite := map[string]string{"<>": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
-	return left + " " + opposite[o.operator] + " " + right
+	return list
 }
 
 // readParents notes what was found of other tables.
@@ -271,6 +414,7 @@ func (t *table) readParents(req *jsondoc.Value) {
 			c.Parents, c.ParentsKnown = int64(found.Rows.Len()), true
 		}
 	}
+	t.makeRows(req)
 	if t.free == nil {
 		return
 	}
@@ -284,16 +428,21 @@ func (t *table) readParents(req *jsondoc.Value) {
 		t.free = nil
 		return
 	}
-	left, right, taken := t.sides(found.Rows)
+	left, right, pairs := t.sides(found.Rows)
 	c := &t.constraints[t.free.constraint]
-	c.LeftKnown, c.Left = true, int64(left)
-	if t.free.right != nil {
-		c.Left = int64(left)*int64(right) - int64(taken)
+	c.LeftKnown = true
+	switch {
+	case t.free.right == nil:
+		c.Left = int64(left)
+	case len(t.free.shared()) > 0:
+		c.Left = int64(pairs)
+	default:
+		c.Left = int64(left)*int64(right) - int64(pairs)
 	}
 }
 
-// sides counts the rows of both sides, and the combinations that there are already.
-func (t *table) sides(rows *jsondoc.Value) (left, right, taken int) {
+// sides counts the rows of both sides, and the combinations that are listed.
+func (t *table) sides(rows *jsondoc.Value) (left, right, pairs int) {
 	last := 1 + len(t.free.left.columns)
 	if t.free.right != nil {
 		last = 1 + max(len(t.free.left.columns), len(t.free.right.columns))
@@ -305,10 +454,10 @@ func (t *table) sides(rows *jsondoc.Value) (left, right, taken int) {
 		}
 		left++
 		if t.free.right != nil && !rows.At(i).At(last).IsNull() {
-			taken += 1 + strings.Count(rows.At(i).At(last).Str(), " ")
+			pairs += 1 + strings.Count(rows.At(i).At(last).Str(), " ")
 		}
 	}
-	return left, right, taken
+	return left, right, pairs
 }
 
 // columnsOf are the table's columns by their names.
@@ -324,31 +473,99 @@ func (t *table) columnsOf(names []string) []column {
 	return list
 }
 
-// writeParents writes rows for an empty table: the columns of each foreign key have the key of a row of its parent.
-func (t *table) writeParents(w *jsondoc.Writer, req *jsondoc.Value) {
-	var names []string
-	var from []parent
-	var samples []sdk.Result
-	most := 0
-	for i, p := range t.parents {
-		found := sdk.ResultOf(req, "parent:"+strconv.Itoa(i))
-		if found.Rows.Len() == 0 || overlap(names, p.columns) {
-			continue
+// madeRows are rows for an empty table, made of keys that its foreign keys may have.
+type madeRows struct {
+	columns []string
+	rows    [][]*jsondoc.Value
+}
+
+// join adds the columns of one more foreign key. Of rows that share columns with those that are there only such go
+// together as are alike in them; false means that none are, and that nothing was added.
+func (m *madeRows) join(columns []string, keys *jsondoc.Value) bool {
+	var shared, fresh []int
+	for i, name := range columns {
+		if overlap([]string{name}, m.columns) {
+			shared = append(shared, i)
+		} else {
+			fresh = append(fresh, i)
 		}
-		names, from, samples = append(names, p.columns...), append(from, p), append(samples, found)
-		most = max(most, found.Rows.Len())
 	}
-	if most == 0 {
+	if len(fresh) == 0 {
+		return true // a part of a longer one
+	}
+	var joined [][]*jsondoc.Value
+	add := func(row []*jsondoc.Value, key *jsondoc.Value) {
+		row = append([]*jsondoc.Value{}, row...)
+		for _, i := range fresh {
+			row = append(row, key.At(i))
+		}
+		joined = append(joined, row)
+	}
+	switch {
+	case len(shared) > 0:
+		found := map[string][]int{}
+		for i := range keys.Len() {
+			text := ""
+			for _, at := range shared {
+				text += keys.At(i).At(at).Str() + "\x00"
+			}
+			found[text] = append(found[text], i)
+		}
+		for i, row := range m.rows {
+			text := ""
+			for _, at := range shared {
+				for j, name := range m.columns {
+					if name == columns[at] {
+						text += row[j].Str() + "\x00"
+					}
+				}
+			}
+			if list := found[text]; len(list) > 0 {
+				add(row, keys.At(list[i%len(list)]))
+			}
+		}
+	case len(m.rows) == 0:
+		for i := range keys.Len() {
+			add(nil, keys.At(i))
+		}
+	default:
+		for i := range max(len(m.rows), keys.Len()) {
+			add(m.rows[i%len(m.rows)], keys.At(i%keys.Len()))
+		}
+	}
+	if len(joined) == 0 {
+		return false
+	}
+	for _, i := range fresh {
+		m.columns = append(m.columns, columns[i])
+	}
+	m.rows = joined
+	return true
+}
+
+// makeRows makes rows for an empty table. A foreign key for which there are none refers to nothing that is known.
+func (t *table) makeRows(req *jsondoc.Value) {
+	for _, p := range t.longestFirst(func(p *parent) bool { return t.constraints[p.constraint].Parents > 0 }) {
+		for i := range t.parents {
+			if &t.parents[i] == p && !t.made.join(p.columns, sdk.ResultOf(req, "parent:"+strconv.Itoa(i)).Rows) {
+				c := &t.constraints[p.constraint]
+				c.Parents, c.ParentsKnown = 0, false
+			}
+		}
+	}
+}
+
+// writeParents writes rows for an empty table: the columns of each foreign key have the key of a row of its parent.
+func (t *table) writeParents(w *jsondoc.Writer) {
+	if len(t.made.rows) == 0 {
 		return
 	}
-	w.Key("values").Object().Key("table").Str(t.name.table).Key("columns").Strs(names).Key("rows").Array()
-	for i := range most {
+	columns := t.columnsOf(t.made.columns)
+	w.Key("values").Object().Key("table").Str(t.name.table).Key("columns").Strs(t.made.columns).Key("rows").Array()
+	for _, row := range t.made.rows {
 		w.Array()
-		for n, p := range from {
-			row := samples[n].Rows.At(i % samples[n].Rows.Len())
-			for j, c := range t.columnsOf(p.columns) {
-				writeSample(w, c, row.At(j))
-			}
+		for j, c := range columns {
+			writeSample(w, c, row[j])
 		}
 		w.EndArray()
 	}
@@ -391,13 +608,14 @@ func (t *table) writeFree(w *jsondoc.Writer, req *jsondoc.Value) {
 	w.EndArray().Key("free").Object().Key("constraint").Strs(t.constraints[f.constraint].Columns).
 		Key("columns").Int(int64(len(left))).Key("left").Int(int64(lefts))
 	if f.right != nil {
-		w.Key("taken").Strs(takenTexts(rows, 1+max(len(left), len(right)), rights))
+		w.Key("taken").Strs(takenTexts(rows, 1+max(len(left), len(right)), rights, len(f.shared()) > 0))
 	}
 	w.EndObject().EndObject()
 }
 
-// takenTexts are the numbers of the other rows that each of the first rows goes with already, as hexadecimal digits.
-func takenTexts(rows *jsondoc.Value, last, rights int) []string {
+// takenTexts are the numbers of the other rows that each of the first rows may not go with, as hexadecimal digits. What
+// is listed are those, or, when free, all the others.
+func takenTexts(rows *jsondoc.Value, last, rights int, free bool) []string {
 	const digits = "0123456789abcdef"
 	var list []string
 	bits := make([]byte, (rights+3)/4)
@@ -406,7 +624,7 @@ func takenTexts(rows *jsondoc.Value, last, rights int) []string {
 			continue
 		}
 		numbers := strings.Fields(rows.At(i).At(last).Str())
-		if len(numbers) == 0 {
+		if len(numbers) == 0 && !free {
 			list = append(list, "")
 			continue
 		}
@@ -420,6 +638,9 @@ func takenTexts(rows *jsondoc.Value, last, rights int) []string {
 		}
 		text := make([]byte, len(bits))
 		for j, b := range bits {
+			if free {
+				b ^= 0xf
+			}
 			text[j] = digits[b]
 		}
 		list = append(list, string(text))

@@ -33,7 +33,7 @@ const (
 		"pg_catalog.pg_get_partkeydef pg_catalog.pg_partition_tree pg_catalog.pg_partition_root " +
 		"pg_catalog.to_jsonb array_to_string substr ceil sum octet_length clock_timestamp " +
 		"unnest count min max least greatest row_number floor random generate_series coalesce nullif string_agg " +
-		"quote_ident extract"
+		"quote_ident extract md5"
 )
 
 // settle has the server check at once what it would check at COMMIT.

@@ -8,7 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
 )
 
@@ -219,5 +221,137 @@ func TestADefaultIsFreshWhereItsFunctionIs(t *testing.T) {
 		if got := isFresh(expression); got != want {
 			t.Errorf("%s: %v", expression, got)
 		}
+	}
+}
+
+// keyed is a table of columns that are NOT NULL, with foreign keys "a b > parent" and one unique constraint.
+func keyed(unique string, keys ...string) *table {
+	t := &table{}
+	t.name = tableName{schema: "s", table: "loadstone_t", exact: true}
+	for _, key := range keys {
+		names, name, _ := strings.Cut(key, " > ")
+		t.parents = append(t.parents, parent{constraint: len(t.constraints), columns: strings.Fields(names),
+			keys: strings.ReplaceAll(names, " ", ", "),
+			name: tableName{schema: "s", table: name, exact: true}})
+		t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.ForeignKey, Columns: strings.Fields(names)})
+	}
+	for _, c := range t.constraints {
+		for _, name := range c.Columns {
+			if !slices.ContainsFunc(t.columns, func(c column) bool { return c.Name == name }) {
+				t.columns = append(t.columns, column{Column: sdk.Column{Name: name, Type: sdk.I64}})
+			}
+		}
+	}
+	t.constraints = append(t.constraints, sdk.Constraint{Kind: sdk.Unique, Columns: strings.Fields(unique)})
+	return t
+}
+
+// TestSidesOfACombination: no foreign key takes a part of the columns from one row and the rest from another.
+func TestSidesOfACombination(t *testing.T) {
+	for _, c := range []struct {
+		name, unique string
+		keys         []string
+		want         string
+	}{
+		{"two", "a b", []string{"a > as", "b > bs"}, "as bs"},
+		{"one", "a", []string{"a > as"}, "as"},
+		{"a third that has both", "a b", []string{"a > as", "b > bs", "a b > pairs"}, "pairs"},
+		{"a tenant of both", "t a b", []string{"t > ts", "t a > as", "t b > bs"}, "as bs"},
+		{"three of a tenant", "t a b c", []string{"t a > as", "t b > bs", "t c > cs"}, ""},
+		{"three that have nothing in common", "a b c", []string{"a > as", "b > bs", "c > cs"}, "as bs"},
+		{"one that lies half outside", "a b", []string{"a > as", "b > bs", "b x > xs"}, "as"},
+		{"one that lies half outside, of a third", "a b c", []string{"a > as", "b > bs", "c x > xs"}, "as bs"},
+		{"the same columns of two tables", "a b", []string{"a > as", "a > others", "b > bs"}, "bs"},
+		{"the same twice", "a b", []string{"a > as", "a > as", "b > bs"}, "as bs"},
+	} {
+		table, got := keyed(c.unique, c.keys...), ""
+		if f := table.findFree(); f != nil {
+			got = f.left.name.table
+			if f.right != nil {
+				got += " " + f.right.name.table
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: the sides are %q, expected %q", c.name, got, c.want)
+		}
+		if list := table.parentQueries(false); len(list) > 0 {
+			t.Errorf("%s: a run that only reads asks %s", c.name, list[0].SQL)
+		}
+		if list := table.parentQueries(true); len(list) == 0 {
+			t.Errorf("%s: nothing is asked", c.name)
+		}
+	}
+	table := keyed("a b", "a > as", "b > bs", "b x > xs")
+	table.columns[2].Nullable = true
+	if f := table.findFree(); f == nil || f.left.name.table != "as" || f.right == nil {
+		t.Errorf("what may be NULL keeps the others from being combined: %+v", f)
+	}
+}
+
+// TestExpressionsThatAreAsked: none that calls a function, or names a relation, which the declared queries have not.
+func TestExpressionsThatAreAsked(t *testing.T) {
+	for text, want := range map[string]bool{
+		"(a < b)":                  true,
+		"((a)::text <> (b)::text)": true,
+		`(("A b")::text < (b)::text COLLATE "C")`:     true,
+		"((a > 0) AND (NOT (b = ANY (ARRAY[1, 2]))))": true,
+		"(lower(a) <> lower(b))":                      false,
+		`("A"(a) <> b)`:                               false,
+		"(a IS DISTINCT FROM b)":                      false,
+		"((a AT TIME ZONE (b)::text) > c)":            false,
+		"(EXTRACT(year FROM a) > (2000)::numeric)":    false,
+		"((a AT TIME ZONE ('x'::text)) > c)":          false,
+		"((a)::numeric(10,2) > b)":                    false,
+		"":                                            false,
+	} {
+		if callsNothing(text) != want {
+			t.Errorf("%s: expected %v", text, want)
+		}
+		table := keyed("a b", "a > as", "b > bs")
+		table.checks = []check{{[]string{"a", "b"}, text}}
+		sends := Adapter{}.Manifest().Sends.Query
+		if sql := table.freeQuery(table.findFree()); want && !plugin.Allows(sends, sql, dialect, nil) {
+			t.Errorf("%s: the query is not among those that are declared: %s", text, sql)
+		}
+	}
+	for _, table := range []*table{keyed("t a b", "t a > as", "t b > bs"), keyed("a", "a > as")} {
+		table.checks = []check{{[]string{"a"}, "(a > 0)"}}
+		for _, q := range table.parentQueries(true) {
+			if !plugin.Allows(Adapter{}.Manifest().Sends.Query, q.SQL, dialect, nil) {
+				t.Errorf("it is not among those that are declared: %s", q.SQL)
+			}
+		}
+	}
+}
+
+// TestRowsOfAnEmptyTable: the keys of one row belong together.
+func TestRowsOfAnEmptyTable(t *testing.T) {
+	keys := func(text string) *jsondoc.Value {
+		v, err := jsondoc.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	var m madeRows
+	if !m.join([]string{"t", "a"}, keys(`[["1","10"],["2","20"],["3","30"],["2","21"]]`)) ||
+		!m.join([]string{"b", "t"}, keys(`[["x","2"],["y","3"],["z","2"],["w","9"]]`)) ||
+		!m.join([]string{"t"}, keys(`[["1"]]`)) || !m.join([]string{"c"}, keys(`[["p"],["q"]]`)) {
+		t.Fatal("they do not go together")
+	}
+	if m.join([]string{"t", "d"}, keys(`[["7","70"]]`)) {
+		t.Error("rows of other tenants go together")
+	}
+	var rows []string
+	for _, row := range m.rows {
+		var cells []string
+		for _, v := range row {
+			cells = append(cells, v.Str())
+		}
+		rows = append(rows, strings.Join(cells, " "))
+	}
+	if want := []string{"2 20 z p", "3 30 y q", "2 21 z p"}; !slices.Equal(m.columns, []string{"t", "a", "b", "c"}) ||
+		!slices.Equal(rows, want) {
+		t.Errorf("%v %q", m.columns, rows)
 	}
 }

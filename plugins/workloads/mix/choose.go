@@ -220,6 +220,16 @@ func (in *insertion) include() (why, cure string) {
 	return "", ""
 }
 
+// hasAny reports that two lists have a name in common.
+func hasAny(list, names []string) bool {
+	for _, name := range names {
+		if has(list, name) {
+			return true
+		}
+	}
+	return false
+}
+
 func (ch *chooser) names() string {
 	var names []string
 	for _, c := range ch.table.Columns[:min(len(ch.table.Columns), 40)] {
@@ -326,9 +336,12 @@ func (in *insertion) carry(set *sdk.Constraint) (why, cure string) {
 		why += ", as the " + kind + " " + quote(set.Name) + " has it"
 	}
 	why += ", and new ones cannot be made: " + strings.Join(in.obstacles(set.Columns), ", ")
-	if set.LeftKnown {
+	if set.LeftKnown && set.Left < fewKeys {
 		return why + ", and of the rows of such tables " + strconv.FormatInt(set.Left, 10) +
 			" combinations are left that it does not have", "Insert more rows into the tables that they refer to."
+	}
+	if knot, cure := in.knot(set); knot != "" {
+		return why + "; " + knot, cure
 	}
 	return why, ""
 }
@@ -343,11 +356,69 @@ func (in *insertion) combine(set *sdk.Constraint) bool {
 			return false
 		}
 	}
+	// A foreign key that has a part of the columns takes the rest from another row, unless one is NULL.
+	loose := in.loose(set)
+	for _, name := range loose {
+		if in.byHand && in.included[name] || in.carriers[name] {
+			return false
+		}
+	}
+	for _, name := range loose {
+		in.included[name] = false
+	}
 	for _, name := range set.Columns {
 		in.included[name] = true
 	}
 	in.free = set
 	return true
+}
+
+// loose are the columns beyond a set that a foreign key ties to it and that may be left out and NULL.
+func (in *insertion) loose(set *sdk.Constraint) (list []string) {
+	for i := range in.table.Constraints {
+		c := &in.table.Constraints[i]
+		if c.Kind != sdk.ForeignKey || !hasAny(set.Columns, c.Columns) {
+			continue
+		}
+		for _, name := range c.Columns {
+			column := in.table.Column(name)
+			if !has(set.Columns, name) && column != nil && column.Nullable && !column.HasDefault && !column.Generated {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// knot says which foreign keys keep the columns of a set from being combined: one that has a column beyond them as
+// well, or two that share a column.
+func (in *insertion) knot(set *sdk.Constraint) (why, cure string) {
+	const byHand = "Write the INSERT yourself, with the workload sql."
+	var inside []*sdk.Constraint
+	for i := range in.table.Constraints {
+		c := &in.table.Constraints[i]
+		if c.Kind != sdk.ForeignKey || !hasAny(set.Columns, c.Columns) {
+			continue
+		}
+		inside = append(inside, c)
+		for _, name := range c.Columns {
+			if !has(set.Columns, name) {
+				return "the foreign key " + quote(c.Name) + " ties them to column " + quote(name) +
+						", so that a new combination needs a row of " + c.References + " of its own", "Let the column " + quote(name) +
+						" be NULL without a default. " + byHand
+			}
+		}
+	}
+	for i, c := range inside {
+		for _, other := range inside[:i] {
+			for _, name := range c.Columns {
+				if has(other.Columns, name) {
+					return "the foreign keys " + quote(other.Name) + " and " + quote(c.Name) + " share column " + quote(name), byHand
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 // carrierRank says how well new values can be made in a column: 100 and more where it is free, 0 not at all.
@@ -435,7 +506,7 @@ func (in *insertion) fill(c sdk.Column) (f *filled, why, cure string) {
 		return &filled{values: v, from: fresh}, "", ""
 	case b == nil && v.maker != makeNothing:
 		return &filled{values: v}, "", ""
-	case in.table.Rows > 0, b != nil && b.Kind == sdk.ForeignKey && b.Parents > 0:
+	case in.table.Rows > 0, in.refersToKnown(c.Name), in.free != nil && has(in.free.Columns, c.Name):
 		return &filled{values: v, from: fromRow}, "", ""
 	case leave:
 		return nil, "", ""
@@ -450,6 +521,16 @@ func (in *insertion) fill(c sdk.Column) (f *filled, why, cure string) {
 			" can only be taken from existing rows, and there are none", "Insert a first row by hand."
 	}
 	return &filled{values: v}, "", ""
+}
+
+// refersToKnown reports that the rows made for an empty table have the column.
+func (in *insertion) refersToKnown(name string) bool {
+	for _, c := range in.table.Constraints {
+		if c.Kind == sdk.ForeignKey && c.Parents > 0 && has(c.Columns, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // updateColumns chooses what an UPDATE sets: the columns that were asked for, or a free one, or columns that belong

@@ -8,14 +8,16 @@ import (
 )
 
 // combinations are rows of one or two other tables that go together to rows which the table does not have. Each is
-// given once in a run: the slots take turns.
+// given once in a run: the slots share them out.
 type combinations struct {
 	from        *sdk.FreePool
 	left, right pool
 	// rights is how many rows each row of left may go with, all how many combinations there are with those that are taken.
 	rights, all int64
 	scramble    gen.Scramble
-	next, step  int64
+	shares      shares
+	// next is the number of the next one of this slot.
+	next int64
 	// l and r are the rows of the present one.
 	l, r int64
 }
@@ -32,7 +34,7 @@ func newCombinations(req *sdk.OpenRequest, pl *plan) (*combinations, error) {
 		if f.Table != pl.table.Name || strings.Join(f.Constraint, "\x00") != strings.Join(pl.free.Columns, "\x00") {
 			continue
 		}
-		c := &combinations{from: f, rights: 1, next: int64(req.KeySlot), step: int64(req.KeySlots)}
+		c := &combinations{from: f, rights: 1, shares: newShares(req.KeySlot, req.KeySlots)}
 		var err error
 		if c.left, err = readPool(f.Left, pl.table); err != nil {
 			return nil, err
@@ -64,14 +66,44 @@ func (c *combinations) column(name string) *freeColumn {
 
 // advance goes on to the next combination; false means that there is none.
 func (c *combinations) advance() bool {
-	for ; c.next < c.all; c.next += c.step {
-		at := c.scramble.At(c.next)
+	for {
+		place := c.shares.place(c.next)
+		if place >= c.all {
+			return false
+		}
+		c.next++
+		at := c.scramble.At(place)
 		if c.l, c.r = at/c.rights, at%c.rights; !c.from.IsTaken(c.l, c.r) {
-			c.next += c.step
 			return true
 		}
 	}
-	return false
+}
+
+// ofEach is how many combinations stand together of which one is kept for run workers that replace others.
+const ofEach = 8
+
+// shares deal numbers to the slots, each to one of them: seven of eight to the workers of a run, the eighth to those
+// that replace one, most of which never come.
+type shares struct {
+	slot, slots int64
+	replaces    bool
+}
+
+func newShares(slot, slots int) shares {
+	workers := max(1, slots/slotsPerWorker)
+	if slot < workers {
+		return shares{slot: int64(slot), slots: int64(workers)}
+	}
+	return shares{slot: int64(slot - workers), slots: int64(slots - workers), replaces: true}
+}
+
+// place is the n-th number of the slot. It rises with n.
+func (s shares) place(n int64) int64 {
+	i := s.slot + n*s.slots
+	if s.replaces {
+		return i*ofEach + ofEach - 1
+	}
+	return i/(ofEach-1)*ofEach + i%(ofEach-1)
 }
 
 // put writes the column's value of the present combination.
@@ -83,8 +115,8 @@ func (c *combinations) put(b *sdk.Batch, column *freeColumn) {
 	column.put(b, row)
 }
 
-// usedUp says that all combinations have been inserted.
+// usedUp says that there are no more combinations for this run worker.
 func (pl *plan) usedUp() string {
-	return "this run has inserted all combinations of (" + strings.Join(pl.free.Columns, ", ") +
-		") that it had left when the run began"
+	return "this run worker has inserted its share of the combinations of (" + strings.Join(pl.free.Columns, ", ") +
+		") that were left when the run began"
 }

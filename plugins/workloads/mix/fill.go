@@ -144,9 +144,15 @@ func (g *generator) sourceOf(kind int, f *filled, req *sdk.OpenRequest, salt uin
 		}
 		s.unique = m
 	case fromRow:
-		if s.sampled = g.rows.find(name); s.sampled == nil && f.maker == makeNothing {
+		s.sampled = g.rows.find(name)
+		switch b := newChooser(t, &g.params).binding(name); {
+		case s.sampled != nil:
+		case f.maker == makeNothing:
 			return s, g.plan.planError(kind, "values of type "+f.column.DBType+" for column "+quote(name)+
 				" can only be taken from existing rows, and the sample has none")
+		case b != nil && b.Kind == sdk.ForeignKey:
+			return s, g.plan.planError(kind, "the column "+quote(name)+" refers to the table "+b.References+
+				", and no value that it may have is known")
 		}
 	}
 	return s, nil

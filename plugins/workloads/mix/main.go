@@ -31,7 +31,10 @@ func (mix) Tables(doc *jsondoc.Value) ([]sdk.LogicalTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []sdk.LogicalTable{ordersTable(p.minSize, p.maxSize)}, nil
+	t := ordersTable(p.minSize, p.maxSize)
+	// Without weights a table of somebody else is only read, and the orders refer to nothing.
+	t.Inserts = p.weighted && p.weights[insert] > 0
+	return []sdk.LogicalTable{t}, nil
 }
 
 // ordersTable is the table of orders. A database that fills it itself makes values

@@ -289,6 +289,45 @@ func openRequest(t *testing.T) sdk.OpenRequest {
 	return sdk.ReadOpenRequest(v)
 }
 
+// TestOnlyARunThatInsertsAsksForKeysOfOthers: nothing else needs them.
+func TestOnlyARunThatInsertsAsksForKeysOfOthers(t *testing.T) {
+	for params, want := range map[string]bool{`{}`: false, `{"weights":{"POINT_LOOKUP":1}}`: false,
+		`{"weights":{"UPDATE":1,"INSERT":0}}`: false, `{"weights":{"INSERT":1}}`: true} {
+		doc, err := jsondoc.Parse([]byte(params))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := (mix{}).Tables(doc); err != nil || list[0].Inserts != want {
+			t.Errorf("%s: %+v, %v", params, list, err)
+		}
+	}
+}
+
+// TestSharesOfCombinations: the slots have each number once between them, and an only run worker seven of eight of
+// them.
+func TestSharesOfCombinations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slots, all := rapid.IntRange(1, 40).Draw(t, "slots"), rapid.Int64Range(0, 2000).Draw(t, "all")
+		have := map[int64]bool{}
+		for slot := range slots {
+			s, n := newShares(slot, slots), int64(0)
+			for before := int64(-1); s.place(n) < all; n++ {
+				at := s.place(n)
+				if at <= before || have[at] {
+					t.Fatalf("slot %d of %d has %d after %d, or another slot has it", slot, slots, at, before)
+				}
+				before, have[at] = at, true
+			}
+			if slots <= slotsPerWorker && slot == 0 && n < all-all/ofEach-1 {
+				t.Fatalf("the only worker has %d of %d", n, all)
+			}
+		}
+		if slots > 1 && int64(len(have)) != all {
+			t.Fatalf("the slots have %d of %d", len(have), all)
+		}
+	})
+}
+
 // TestCombinations: the slots insert each combination that is free once between them, and no other.
 func TestCombinations(t *testing.T) {
 	const left, right = 13, 11
@@ -321,8 +360,11 @@ func TestCombinations(t *testing.T) {
 	for r := range right {
 		rows = append(rows, []any{fmt.Sprint("r", r)})
 	}
-	n := 0
+	n, first := 0, 0
 	for slot := range 8 {
+		if slot == 2 {
+			first = n // of the two run workers that begin
+		}
 		req := request(`{"weights":{"INSERT":1}}`, slot, table)
 		req["free"] = []object{{"table": "orders", "columns": []string{"a", "b"}, "rows": rows,
 			"free": object{"constraint": []string{"a", "b"}, "columns": 1, "left": left, "taken": taken}}}
@@ -330,7 +372,7 @@ func TestCombinations(t *testing.T) {
 		for {
 			ops, err := p.Fill(1)
 			if err != nil {
-				if !strings.Contains(err.Error(), "all combinations of (a, b)") {
+				if !strings.Contains(err.Error(), "its share of the combinations of (a, b)") {
 					t.Fatal(err)
 				}
 				break
@@ -343,8 +385,8 @@ func TestCombinations(t *testing.T) {
 			n++
 		}
 	}
-	if n != left*right-left {
-		t.Errorf("%d combinations were inserted, of %d", n, left*right-left)
+	if n != left*right-left || first < (left*right-left)*3/4 {
+		t.Errorf("%d combinations were inserted, %d by the first run workers, of %d", n, first, left*right-left)
 	}
 	table["constraints"].([]object)[2]["left"] = 99
 	if err := sdktest.Workload(mix{}).Open(request(`{"weights":{"INSERT":1}}`, 0, table)); err == nil ||

@@ -124,7 +124,8 @@ func (pl *plan) planInsert(p *params) (note string, err error) {
 			note += " "
 		}
 		note += "INSERT has at least " + strconv.FormatInt(free.Left, 10) + " combinations of (" +
-			strings.Join(free.Columns, ", ") + ") left that " + pl.name() + " does not have; each is inserted once."
+			strings.Join(free.Columns, ", ") + ") left that " + pl.name() + " does not have; each is inserted once. The run " +
+			"workers share out seven eighths of them; the others are kept for run workers that replace one."
 	}
 	// A handful of values is used up before a run has begun.
 	for _, f := range pl.fill {

@@ -7712,6 +7712,7 @@ export interface components {
             computed_keys?: boolean;
             empty?: boolean;
             indexes?: components["schemas"]["LogicalIndex"][] | null;
+            inserts?: boolean;
             key: string[] | null;
             name: string;
             options?: {

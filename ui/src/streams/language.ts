@@ -20,6 +20,8 @@ const sourceTypes = ['SYSTEM', 'FILE', 'TCP'];
 const sinkTypes = ['PRINT', 'GUARDRAIL', 'WEBHOOK', 'FILE', 'METRIC', 'POSTGRES'];
 const settings = [
   'SOURCE.STREAM',
+  'SOURCE.FOLLOW',
+  'SOURCE.RECONNECT',
   'SOURCE.FILE_PATH',
   'SOURCE.SOCKET_HOST',
   'SOURCE.SOCKET_PORT',

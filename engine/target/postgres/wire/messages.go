@@ -33,6 +33,15 @@ func ParseMessage(name, sql string, types []uint32) []byte {
 	return m
 }
 
+// Once executes a statement without parameters; what follows it belongs to the same round trip.
+func Once(sql string) []byte {
+	m := ParseMessage("", sql, nil)
+	at := len(m)
+	m = append(append(m, BindHead("", 0)...), 0, 0, 0, 0) // no parameters, and all columns as text
+	binary.BigEndian.PutUint32(m[at+1:], uint32(len(m)-at-1))
+	return append(m, ExecuteOnly...)
+}
+
 // ExecuteAndSync runs the unnamed portal for all rows and ends the round trip.
 var ExecuteAndSync = []byte{'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4}
 

@@ -194,3 +194,65 @@ INSERT INTO computed (width, height) SELECT g, 100000 FROM generate_series(1, 30
 --= no_key_at_all POINT_LOOKUP=key RANGE_SCAN=key UPDATE=key DELETE=key
 CREATE TABLE no_key_at_all (at timestamptz NOT NULL, device text NOT NULL, v float8, tags text[] NOT NULL DEFAULT '{}');
 INSERT INTO no_key_at_all SELECT now(), 'd', g FROM generate_series(1, 300) g;
+
+--= overlapping_keys UPDATE=key
+CREATE TABLE first_part (a int PRIMARY KEY);
+CREATE TABLE second_part (b int PRIMARY KEY);
+CREATE TABLE whole (a int REFERENCES first_part, b int REFERENCES second_part, PRIMARY KEY (a, b));
+INSERT INTO first_part SELECT g FROM generate_series(1, 100) g;
+INSERT INTO second_part SELECT g FROM generate_series(1, 100) g;
+INSERT INTO whole SELECT a, b FROM first_part, second_part WHERE (a + b) % 2 = 0;
+CREATE TABLE overlapping_keys (a int NOT NULL, b int NOT NULL, CONSTRAINT fk_a FOREIGN KEY (a) REFERENCES first_part,
+  CONSTRAINT fk_b FOREIGN KEY (b) REFERENCES second_part, CONSTRAINT fk_c FOREIGN KEY (a, b) REFERENCES whole, PRIMARY KEY (a, b));
+INSERT INTO overlapping_keys SELECT a, b FROM whole ORDER BY a, b LIMIT 200;
+
+--= tenant_member UPDATE=key
+CREATE TABLE tenant (id int PRIMARY KEY);
+CREATE TABLE person (tenant_id int REFERENCES tenant, id int, PRIMARY KEY (tenant_id, id));
+CREATE TABLE team (tenant_id int REFERENCES tenant, id text, PRIMARY KEY (tenant_id, id));
+CREATE TABLE role (tenant_id int REFERENCES tenant, id int, PRIMARY KEY (tenant_id, id));
+INSERT INTO tenant SELECT g FROM generate_series(1, 40) g;
+INSERT INTO person SELECT t.id, 1000 * t.id + g FROM tenant t, generate_series(1, 30) g;
+INSERT INTO team SELECT t.id, 'team ' || t.id || ' ' || g FROM tenant t, generate_series(1, 20) g WHERE t.id % 3 > 0;
+INSERT INTO role SELECT t.id, 1000 * t.id + g FROM tenant t, generate_series(1, 3) g;
+CREATE TABLE tenant_member (tenant_id int NOT NULL REFERENCES tenant, person_id int NOT NULL, team_id text NOT NULL,
+  PRIMARY KEY (tenant_id, person_id, team_id), FOREIGN KEY (tenant_id, person_id) REFERENCES person,
+  FOREIGN KEY (tenant_id, team_id) REFERENCES team);
+INSERT INTO tenant_member SELECT p.tenant_id, p.id, t.id FROM person p JOIN team t USING (tenant_id) ORDER BY p.id LIMIT 300;
+
+--= tenant_member_empty POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty
+CREATE TABLE tenant_member_empty (LIKE tenant_member INCLUDING ALL, role_id int, note text,
+  FOREIGN KEY (tenant_id, role_id) REFERENCES role, FOREIGN KEY (tenant_id, person_id) REFERENCES person,
+  FOREIGN KEY (tenant_id, team_id) REFERENCES team);
+
+--= tenant_ticket POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty
+CREATE TABLE tenant_ticket (id serial PRIMARY KEY, tenant_id int NOT NULL REFERENCES tenant, person_id int NOT NULL,
+  team_id text NOT NULL, boss_id int, note text, FOREIGN KEY (tenant_id, person_id) REFERENCES person,
+  FOREIGN KEY (tenant_id, team_id) REFERENCES team, FOREIGN KEY (tenant_id, boss_id) REFERENCES person);
+
+--= tenant_role INSERT="role_id"
+CREATE TABLE tenant_role (tenant_id int NOT NULL, person_id int NOT NULL, team_id text NOT NULL, role_id int NOT NULL,
+  note text, PRIMARY KEY (tenant_id, person_id, team_id), FOREIGN KEY (tenant_id, person_id) REFERENCES person,
+  FOREIGN KEY (tenant_id, team_id) REFERENCES team, FOREIGN KEY (tenant_id, role_id) REFERENCES role);
+INSERT INTO tenant_role SELECT DISTINCT ON (p.id, t.id) p.tenant_id, p.id, t.id, r.id FROM person p JOIN team t USING (tenant_id)
+  JOIN role r USING (tenant_id) LIMIT 300;
+
+--= three_of_a_tenant INSERT="tenant_id"
+CREATE TABLE three_of_a_tenant (tenant_id int, person_id int, team_id text, role_id int, note text,
+  PRIMARY KEY (tenant_id, person_id, team_id, role_id), FOREIGN KEY (tenant_id, person_id) REFERENCES person,
+  FOREIGN KEY (tenant_id, team_id) REFERENCES team, FOREIGN KEY (tenant_id, role_id) REFERENCES role);
+INSERT INTO three_of_a_tenant SELECT p.tenant_id, p.id, t.id, r.id FROM person p JOIN team t USING (tenant_id)
+  JOIN role r USING (tenant_id) LIMIT 300;
+
+--= tenants_apart POINT_LOOKUP=empty RANGE_SCAN=empty UPDATE=empty DELETE=empty INSERT="person_id"
+CREATE TABLE lone (tenant_id int, id int, PRIMARY KEY (tenant_id, id));
+INSERT INTO lone SELECT -g, g FROM generate_series(1, 200) g;
+CREATE TABLE tenants_apart (id serial PRIMARY KEY, tenant_id int NOT NULL, person_id int NOT NULL, lone_id int NOT NULL,
+  FOREIGN KEY (tenant_id, person_id) REFERENCES person, FOREIGN KEY (tenant_id, lone_id) REFERENCES lone);
+
+--= synonym UPDATE=key
+CREATE TABLE word (word varchar(40) PRIMARY KEY);
+INSERT INTO word SELECT 'word ' || g FROM generate_series(1, 150) g;
+CREATE TABLE synonym (a varchar(40) REFERENCES word, b varchar(40) REFERENCES word, PRIMARY KEY (a, b), CHECK (a <> b),
+  CHECK (a < b COLLATE "C"));
+INSERT INTO synonym SELECT 'word ' || g, 'word ' || g + 1 FROM generate_series(10, 98) g WHERE g % 10 < 9;
