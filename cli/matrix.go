@@ -151,6 +151,11 @@ func (m remoteMatrix) stop(ctx context.Context) error {
 
 func (m remoteMatrix) report(ctx context.Context) (r matrix.Report, err error) {
 	err = m.do(ctx, http.MethodGet, m.path()+"/report", nil, &r)
+	for _, t := range r.Targets {
+		if t.Summary != nil {
+			t.Summary.Upgrade() // the server may be older
+		}
+	}
 	return r, err
 }
 

@@ -229,6 +229,7 @@ func (c *client) follow(e *terminal.Env, runID string, quiet bool) (*engine.RunD
 			}
 			if detail.Status.Terminal() && detail.Summary != nil &&
 				(detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
+				detail.Summary.Upgrade() // the server may be older
 				return &detail, nil
 			}
 			if err := neverStartedError(detail); err != nil {

@@ -27,5 +27,6 @@ func RunFile(ctx context.Context, read ServerGet, id string) (report.File, error
 				Hint:    "is this the address of a Loadstone server, of this version?", Cause: err}
 		}
 	}
+	s.Upgrade() // the server may be older
 	return report.FileOf(&s, list.Seconds), nil
 }

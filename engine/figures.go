@@ -390,6 +390,9 @@ type Figures struct {
 	// key of another row.
 	KeysReplaced int64      `json:"keys_replaced"`
 	Accounting   Accounting `json:"accounting"`
+	// CountsOnly: of a run worker whose executions have not been evaluated. Operations, the account, connections and keys
+	// are known; reads, writes, rows and errors are not, whatever they say.
+	CountsOnly bool `json:"counts_only,omitempty"`
 	// CountsMissing says that a run worker ended without telling its counts: the others are a lower bound, and whether
 	// they add up says nothing.
 	CountsMissing bool              `json:"counts_missing,omitempty"`

@@ -182,9 +182,14 @@ func (r *FindMaxResult) Upgrade() {
 		}
 	}
 	for i := range r.History {
-		if s := &r.History[i]; s.TotalQueries == 0 {
-			s.ErrorRate = nil
-		}
+		r.History[i].Upgrade()
+	}
+}
+
+// Upgrade makes unknown what a step of an earlier version has as 0 and was not known.
+func (s *FindMaxStep) Upgrade() {
+	if s.TotalQueries == 0 {
+		s.ErrorRate = nil
 	}
 }
 

@@ -425,8 +425,12 @@ var causeWords = map[NoteCode]func(Note) string{
 	},
 	AboutFailing: func(n Note) string {
 		if n.Total > 0 {
-			return fmt.Sprintf("%d of %d executions of %s (%s) failed within %.0f s: the figures of all operations hardly "+
-				"show it", n.Count, n.Total, cmp.Or(n.Statement, "a statement"), n.Kind, n.Seconds)
+			weight := "the figures of all operations hardly show it"
+			if n.Percent >= 1 {
+				weight = fmt.Sprintf("that is %.3g %% of all operations of the measurement, and in all figures", n.Percent)
+			}
+			return fmt.Sprintf("%d of %d executions of %s (%s) failed within %.0f s: %s", n.Count, n.Total,
+				cmp.Or(n.Statement, "a statement"), n.Kind, n.Seconds, weight)
 		}
 		return fmt.Sprintf(
 			"over half of the operations failed for %.0f s, up to %.3g %% in a second: what was measured then "+

@@ -346,15 +346,16 @@ type LoadStart struct {
 // WorkerMetrics are the figures of one run worker.
 type WorkerMetrics struct {
 	// QPS is null where nobody knows it: before its first report, and of one that is lost.
-	QPS               *float64 `json:"qps"`
-	P50LatencyMs      *float64 `json:"p50_latency_ms"`
-	P95LatencyMs      *float64 `json:"p95_latency_ms"`
-	P99LatencyMs      *float64 `json:"p99_latency_ms"`
-	TotalQueries      int64    `json:"total_queries"`
-	ErrorCount        int64    `json:"error_count"`
-	ActiveConnections int      `json:"active_connections"`
-	TargetConnections int      `json:"target_connections"`
-	CPUPercent        float64  `json:"cpu_pct"`
+	QPS          *float64 `json:"qps"`
+	P50LatencyMs *float64 `json:"p50_latency_ms"`
+	P95LatencyMs *float64 `json:"p95_latency_ms"`
+	P99LatencyMs *float64 `json:"p99_latency_ms"`
+	TotalQueries int64    `json:"total_queries"`
+	// ErrorCount is null where nobody knows it: before the first report, and of one whose executions were never evaluated.
+	ErrorCount        *int64  `json:"error_count"`
+	ActiveConnections int     `json:"active_connections"`
+	TargetConnections int     `json:"target_connections"`
+	CPUPercent        float64 `json:"cpu_pct"`
 }
 
 // CustomMetrics keeps the older payload's free-form groups.

@@ -107,7 +107,7 @@ func evidenceOf(workers []*Worker) []finalize.Worker {
 	out := make([]finalize.Worker, len(workers))
 	for i, w := range workers {
 		out[i] = finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals,
-			Failure: w.DeadReason, LoadStart: w.State.LoadStart()}
+			Failure: w.DeadReason, Left: w.left, LoadStart: w.State.LoadStart()}
 		if w.State.Err != nil {
 			out[i].Failure = w.State.Err.Message
 		}
@@ -197,14 +197,17 @@ func (l *runLoop) saveEnd(w *Worker, from nodes.Node, m protocol.WorkerState) {
 		l.finisher.endAcks = append(l.finisher.endAcks, end)
 	default:
 		row := finalize.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
-			LoadStart: m.LoadStart()}.CountedResult(l.run)
-		// It has ended, also where the run goes on without it.
-		row.Status, row.EndTime = engine.StatusCompleted, engine.At(l.clock.Now())
-		if m.Status != engine.WorkerCompleted {
-			row.Status = engine.StatusFailed
-		}
-		if m.Err != nil {
-			row.FailureReason = engine.ErrorText(m.Err)
+			LoadStart: m.LoadStart(), Left: w.left}.CountedResult(l.run)
+		if !w.left {
+			// It has ended, also where the run goes on without it.
+			w.left = true
+			row.Status, row.EndTime = engine.StatusCompleted, engine.At(l.clock.Now())
+			if m.Status != engine.WorkerCompleted || w.Dead {
+				row.Status = engine.StatusFailed
+			}
+			if row.FailureReason = w.DeadReason; m.Err != nil {
+				row.FailureReason = engine.ErrorText(m.Err)
+			}
 		}
 		l.writer.SaveResults("the counts of a run worker", []engine.RunResult{row}, end.send)
 	}

@@ -306,6 +306,7 @@ func (l *runLoop) markLost(w *Worker, why string, free time.Time) {
 	}
 	w.State.Status = engine.WorkerDead
 	if !l.life.Status().Terminal() {
+		w.left = true
 		row := l.workerRow(w)
 		row.Status, row.StartTime, row.EndTime, row.FailureReason = engine.StatusFailed, engine.Time{}, engine.At(
 			w.LastSeen,

@@ -31,6 +31,7 @@ func (c recoveryHost) Resume(r runclock.ResumedRun) (why string) {
 			LastSeen:    w.LastSeen,
 			DeadReason:  w.Failure,
 			Dead:        w.Status == engine.WorkerDead,
+			left:        w.Left,
 			State: protocol.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
 				Status: w.Status, Totals: w.Totals},
 		}

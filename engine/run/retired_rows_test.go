@@ -24,10 +24,14 @@ func TestWhoHasLeftARunIsNotRunning(t *testing.T) {
 		if p.Status != engine.StatusRunning {
 			t.Fatalf("the run is %s", p.Status)
 		}
-		rows, err := v.store.Results(t.Context(), "run-1")
-		if err != nil {
-			t.Fatal(err)
+		stored := func() []engine.RunResult {
+			rows, err := v.store.Results(t.Context(), "run-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rows
 		}
+		rows := stored()
 		want := map[string]engine.Status{"worker-0": engine.StatusRunning, "worker-1": engine.StatusCompleted,
 			"worker-2": engine.StatusCompleted, "worker-3": engine.StatusFailed}
 		for _, row := range rows {
@@ -45,6 +49,12 @@ func TestWhoHasLeftARunIsNotRunning(t *testing.T) {
 				t.Errorf("a lost run worker does %v/s", *w.Metrics.QPS)
 			}
 		}
+		for _, w := range shown {
+			if want[w.WorkerID] == engine.StatusCompleted &&
+				(w.Metrics.TotalQueries == 0 || w.Metrics.ErrorCount != nil) {
+				t.Errorf("of %s, which has left: %+v", w.WorkerID, w.Metrics)
+			}
+		}
 		beats, err := v.store.Workers(t.Context(), "run-1")
 		if err != nil || len(beats) < len(want) {
 			t.Errorf("%d heartbeats, %v", len(beats), err)
@@ -56,6 +66,46 @@ func TestWhoHasLeftARunIsNotRunning(t *testing.T) {
 		}
 		if len(shown) < len(want) || len(p.Workers) < len(want) {
 			t.Errorf("%d and %d run workers", len(shown), len(p.Workers))
+		}
+		// The lost one is heard of again, and has ended; then the run ends by a user. Neither changes how they left.
+		ended := map[string]engine.Time{}
+		for _, row := range rows {
+			ended[row.WorkerID] = row.EndTime
+		}
+		v.mu.Lock()
+		v.workers["worker-3"].cutAt, v.workers["worker-3"].silent = time.Time{}, false
+		v.leave(v.workers["worker-3"])
+		v.mu.Unlock()
+		v.wait(5 * time.Second)
+		check := func(when string) {
+			known := 0
+			for _, row := range stored() {
+				is := want[row.WorkerID]
+				if !is.Terminal() {
+					continue
+				}
+				known++
+				if row.Status != is || !row.EndTime.Equal(ended[row.WorkerID].Time) || row.Figures == nil ||
+					(row.FailureReason != "") != (is == engine.StatusFailed) {
+					t.Errorf("%s the row of %s is %s (%s), ended %v; it ended %v", when, row.WorkerID, row.Status,
+						row.FailureReason, row.EndTime, ended[row.WorkerID])
+				}
+			}
+			if known != 3 {
+				t.Errorf("%s %d have left", when, known)
+			}
+		}
+		check("while the run goes on")
+		if _, err := v.svc.Stop(t.Context(), "run-1", "tester"); err != nil {
+			t.Fatal(err)
+		}
+		v.figures()
+		v.wait(time.Second)
+		check("after the run")
+		for _, row := range stored() {
+			if row.WorkerID == "worker-0" && (row.Status != engine.StatusCancelled || row.Figures.CountsOnly) {
+				t.Errorf("who stayed is %s, %+v", row.Status, row.Figures)
+			}
 		}
 	})
 }

@@ -42,6 +42,8 @@ type Worker struct {
 	Dead       bool
 	DeadReason string
 
+	// left: its row of the results says how it ended, and when.
+	left bool
 	// unreachable: the log of the run says until when it may bear load.
 	unreachable bool
 	// reassigned is a lost one whose part others had before this server went on with the run.

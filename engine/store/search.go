@@ -28,4 +28,5 @@ func KeepSearch(state engine.FindMaxState) KeptSearch {
 // Complete gives a step that was read what its row does not have.
 func (k *KeptSearch) Complete(step *engine.FindMaxStep) {
 	step.QPSError, step.LateSteps = k.StepErrors[step.StepNumber], k.StepsLate[step.StepNumber]
+	step.Upgrade()
 }

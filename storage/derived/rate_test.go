@@ -11,7 +11,8 @@ import (
 )
 
 // TestRatedIsWhatCountsInTheRate: the query of docs/refresh.md gives the rate of a measurement of which the first 5 s only
-// ended what was due in the warm-up, and after which operations went on ending for 2 s. So do the tables.
+// ended what was due in the warm-up, and after which operations went on ending for 2 s. So do the tables, as a whole and
+// in each second.
 func TestRatedIsWhatCountsInTheRate(t *testing.T) {
 	text, err := os.ReadFile("../../docs/refresh.md")
 	if err != nil {
@@ -52,6 +53,29 @@ func TestRatedIsWhatCountsInTheRate(t *testing.T) {
 		if err := reader.QueryRow(t.Context(), "SELECT sum(rated)::bigint, sum(operations)::bigint FROM rollup."+table).
 			Scan(&rated, &operations); err != nil || rated != 10*perSecond || operations <= rated {
 			t.Errorf("%s: %d of %d operations count in the rate, %v", table, rated, operations, err)
+		}
+		// So is the rate of each second, but for the first and the last one, of which a part was measured.
+		rows, err := reader.Query(t.Context(), "SELECT second, sum(rated)::bigint FROM rollup."+table+
+			" GROUP BY second HAVING sum(rated) > 0 ORDER BY second")
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := 0
+		for rows.Next() {
+			var second int
+			if err := rows.Scan(&second, &rated); err != nil {
+				t.Fatal(err)
+			}
+			inside := second > 10 && second < 20
+			if second < 10 || second > 20 || inside != (rated == perSecond) {
+				t.Errorf("%s: %d/s in second %d", table, rated, second)
+			}
+			if inside {
+				whole++
+			}
+		}
+		if err := rows.Err(); err != nil || whole != 9 {
+			t.Errorf("%s: %d whole seconds, %v", table, whole, err)
 		}
 	}
 }

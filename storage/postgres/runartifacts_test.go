@@ -278,8 +278,8 @@ func SortedRuns(t *testing.T, s *postgres.Store) {
 		}
 		passed := qps > 15
 		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Passed: &passed,
-			Figures: &engine.Figures{QPS: &qps, Operations: 1, LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps},
-				Errors: engine.ErrorFigures{Rate: new(0.1)}},
+			Figures: &engine.Figures{QPS: &qps, Operations: 1, DurationSeconds: 1,
+				LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps}, Errors: engine.ErrorFigures{Rate: new(0.1)}},
 			Thresholds: []engine.ThresholdResult{{Threshold: "qps > 15", Passed: passed}}}))
 	}
 	ids := func(f store.RunFilter) []string {
@@ -312,9 +312,10 @@ func SortedRuns(t *testing.T, s *postgres.Store) {
 		}
 	}
 	// Of r1 nothing succeeded, and it has no thresholds to fail; nothing is recorded of r3, whose errors have no share.
+	// An earlier version said 0/s of a run that was not measured.
 	failed := false
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Passed: &failed,
-		Figures: &engine.Figures{Operations: 4, Errors: engine.ErrorFigures{Rate: new(1.0)}}}))
+		Figures: &engine.Figures{QPS: new(0.0), Operations: 4, Errors: engine.ErrorFigures{Rate: new(1.0)}}}))
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r3", RunID: "r3", Passed: &failed,
 		Figures: &engine.Figures{QPS: new(10.0), DurationSeconds: 1.5}}))
 	shares, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortErrorRate})
@@ -322,6 +323,10 @@ func SortedRuns(t *testing.T, s *postgres.Store) {
 	if r := shares.Runs; r[0].RunID != "r1" || r[0].FailedThresholds != 0 || r[3].RunID != "r3" || r[3].ErrorRate != nil ||
 		r[3].FailedThresholds != 1 || r[3].MeasuredSeconds == nil || *r[3].MeasuredSeconds != 1.5 {
 		t.Errorf("by the share of errors: %+v, %+v", r[0], r[3])
+	}
+	if got := ids(store.RunFilter{Sort: store.SortThroughput, Ascending: true}); shares.Runs[0].QPS != nil ||
+		!slices.Equal(got, []string{"r3", "r0", "r2", "r1"}) {
+		t.Errorf("without a measurement: %v/s; by throughput %v", shares.Runs[0].QPS, got)
 	}
 	if got := ids(store.RunFilter{Passed: &failed}); !slices.Equal(got, []string{"r3"}) {
 		t.Errorf("thresholds failed: %v", got)

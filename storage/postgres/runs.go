@@ -285,8 +285,9 @@ const (
 	maxPage     = 500
 )
 
-// listedQPS is the throughput of a run, of one that covers any time.
-const listedQPS = `CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END`
+// listedQPS is the throughput of a run that was measured and covers any time, as Figures.Upgrade has it.
+const listedQPS = `CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0
+	OR (t.figures ->> 'duration_seconds')::double precision <= 0 THEN NULL ELSE t.qps END`
 
 // listedErrors is the share of operations that failed, of a run that has recorded any.
 const listedErrors = `CASE WHEN (t.figures ->> 'operations')::bigint = 0 THEN NULL ELSE t.error_rate END`

@@ -34,7 +34,14 @@ const (
 type outcomes struct {
 	from, to, length int64 // ns; length of a bin
 	ended, failed    []uint32
+	// failures are when the first and the last one of each bin failed, nil where a bin is no longer than binLength.
+	failures []failures
+	// into is where they are added now, nil for here.
+	into *outcomes
 }
+
+// failures are when operations in a bin failed, in parts of its length.
+type failures struct{ first, last uint16 }
 
 // newOutcomes cuts a measurement into bins, not more than most.
 func newOutcomes(from, to int64, most int64) outcomes {
@@ -43,19 +50,39 @@ func newOutcomes(from, to int64, most int64) outcomes {
 		length *= (n + most - 1) / most
 	}
 	n := (to-from)/length + 1
-	return outcomes{from: from, to: to, length: length, ended: make([]uint32, n), failed: make([]uint32, n)}
+	e := outcomes{from: from, to: to, length: length, ended: make([]uint32, n), failed: make([]uint32, n)}
+	if length > binLength {
+		e.failures = make([]failures, n)
+	}
+	return e
 }
 
 func (e *outcomes) add(ended int64, success bool) {
 	i := (ended - e.from) / e.length
 	e.ended[i]++
 	if !success {
+		if e.failures != nil {
+			at := uint16((ended - e.from) % e.length * math.MaxUint16 / e.length)
+			e.addFailures(int(i), failures{at, at})
+		}
 		e.failed[i]++
+	}
+}
+
+// addFailures takes in when some failed, before they are counted.
+func (e *outcomes) addFailures(bin int, f failures) {
+	if known := &e.failures[bin]; e.failed[bin] == 0 {
+		*known = f
+	} else {
+		known.first, known.last = min(known.first, f.first), max(known.last, f.last)
 	}
 }
 
 func (e *outcomes) merge(o *outcomes) {
 	for i := range e.ended {
+		if e.failures != nil && o.failed[i] > 0 {
+			e.addFailures(i, o.failures[i])
+		}
 		e.ended[i] += o.ended[i]
 		e.failed[i] += o.failed[i]
 	}
@@ -200,10 +227,30 @@ func (e *outcomes) trim(b binRange) binRange {
 	return b
 }
 
+// describeFailing counts what ended in the bins, and returns for how long operations failed in them.
 func (e *outcomes) describeFailing(b binRange) (engine.FailingTime, time.Duration) {
 	ended, failed := e.within(b)
 	from, to := e.from+int64(b.first)*e.length, min(e.from+int64(b.end)*e.length, e.to)
 	length := time.Duration(to - from)
 	return engine.FailingTime{From: engine.At(time.Unix(0, from)), Seconds: length.Seconds(), Operations: ended,
-		Errors: failed}, length
+		Errors: failed}, min(length, e.failedFor(b))
+}
+
+// failedFor is the time from the first failure in the bins to the last one, as closely as short bins tell: a long bin
+// may have all of its failures in one moment.
+func (e *outcomes) failedFor(b binRange) time.Duration {
+	if e.failures == nil {
+		return math.MaxInt64
+	}
+	for b.first < b.end && e.failed[b.first] == 0 {
+		b.first++
+	}
+	for b.first < b.end && e.failed[b.end-1] == 0 {
+		b.end--
+	}
+	if b.first == b.end {
+		return 0
+	}
+	at := func(bin int, part uint16) int64 { return int64(bin)*e.length + int64(part)*e.length/math.MaxUint16 }
+	return time.Duration(at(b.end-1, e.failures[b.end-1].last) - at(b.first, e.failures[b.first].first) + binLength)
 }

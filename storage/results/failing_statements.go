@@ -14,6 +14,9 @@ import (
 type statementOutcomes struct {
 	from, to int64
 	of       map[statementKey]*outcomes
+	// apart is how many of them have a name, and last the last of these.
+	apart int
+	last  statementKey
 }
 
 // Of so many statements each is told apart, and the others by their kind; an hour has bins as short as those of all
@@ -24,15 +27,66 @@ const (
 )
 
 func newStatementOutcomes(from, to int64) statementOutcomes {
-	return statementOutcomes{from, to, map[statementKey]*outcomes{}}
+	return statementOutcomes{from: from, to: to, of: map[statementKey]*outcomes{}}
+}
+
+// inOrder are the keys of statements by kind and name.
+func inOrder(a, b statementKey) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+}
+
+// at finds the outcomes of a statement, or of its kind. Told apart are the first ones in order, and not those that came
+// first: whoever reads a part of the record folds none of these, and no other one is left when the parts are merged.
+func (s *statementOutcomes) at(key statementKey) *outcomes {
+	if o := s.of[key]; o != nil {
+		return o
+	}
+	if key.id != "" && s.apart == maxToldApart {
+		if inOrder(key, s.last) > 0 {
+			return s.at(statementKey{kind: key.kind})
+		}
+		s.foldLast()
+	}
+	o := newOutcomes(s.from, s.to, maxStatementBins)
+	s.put(key, &o)
+	return &o
+}
+
+func (s *statementOutcomes) put(key statementKey, o *outcomes) {
+	s.of[key] = o
+	if key.id == "" {
+		return
+	}
+	if s.apart++; s.apart == 1 || inOrder(key, s.last) > 0 {
+		s.last = key
+	}
+}
+
+// foldLast adds the last of those that are told apart to its kind.
+func (s *statementOutcomes) foldLast() {
+	key, folded := s.last, s.of[s.last]
+	delete(s.of, key)
+	s.apart, s.last = s.apart-1, statementKey{}
+	for other := range s.of {
+		if other.id != "" && (s.last.id == "" || inOrder(other, s.last) > 0) {
+			s.last = other
+		}
+	}
+	kind := statementKey{kind: key.kind}
+	if known := s.of[kind]; known == nil {
+		s.put(kind, folded) // those that know it by its name are right
+	} else {
+		known.merge(folded)
+		folded.into = known
+	}
 }
 
 func (s *statementOutcomes) merge(o statementOutcomes) {
 	for key, other := range o.of {
-		if known := s.of[key]; known != nil {
-			known.merge(other)
+		if s.of[key] == nil && (key.id == "" || s.apart < maxToldApart) {
+			s.put(key, other)
 		} else {
-			s.of[key] = other
+			s.at(key).merge(other)
 		}
 	}
 }
@@ -58,16 +112,8 @@ func (t *outcomeTable) of(id, kind int32) *outcomes {
 		return nil
 	}
 	at := int(id)*len(t.kinds) + int(kind)
-	if t.known[at] == nil {
-		key := statementKey{id: t.ids[id], kind: t.kinds[kind]}
-		if t.all.of[key] == nil && len(t.all.of) >= maxToldApart {
-			key.id = ""
-		}
-		if t.all.of[key] == nil {
-			o := newOutcomes(t.all.from, t.all.to, maxStatementBins)
-			t.all.of[key] = &o
-		}
-		t.known[at] = t.all.of[key]
+	if o := t.known[at]; o == nil || o.into != nil {
+		t.known[at] = t.all.at(statementKey{id: t.ids[id], kind: t.kinds[kind]})
 	}
 	return t.known[at]
 }
@@ -75,10 +121,7 @@ func (t *outcomeTable) of(id, kind int32) *outcomes {
 // failing are the times in which executions of a statement went on failing, without those that the times of all
 // operations tell already.
 func (s *statementOutcomes) failing(all []engine.FailingTime) (out []engine.FailingTime) {
-	keys := slices.SortedFunc(maps.Keys(s.of), func(a, b statementKey) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
-	})
-	for _, key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(s.of), inOrder) {
 		for _, t := range s.of[key].stretches() {
 			if len(all)+len(out) >= maxFailingTimes || toldBy(all, t) {
 				continue

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -109,5 +110,84 @@ func TestManyStatementsAreToldByTheirKind(t *testing.T) {
 	}
 	if n := len(e.statements.of); n != maxToldApart+1 {
 		t.Errorf("%d are told apart", n)
+	}
+}
+
+// TestWhoReadsWhichPartChangesNothing: the parts of a record come to readers by chance, and the statements of a part in any
+// order. The same statements are told apart, each with all of its executions, and the others are told together.
+func TestWhoReadsWhichPartChangesNothing(t *testing.T) {
+	ids := make([]string, 3*maxToldApart)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("s%03d", i)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
+		readers := make([]*endTimes, rapid.IntRange(1, 4).Draw(rt, "readers"))
+		for i := range readers {
+			readers[i] = newEndTimes(&window{from: 0, to: int64(time.Minute)})
+		}
+		for part := range 12 {
+			names := slices.Clone(ids)
+			r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			e := readers[r.IntN(len(readers))]
+			table := e.outcomeTable(names, []engine.Kind{engine.KindDelete})
+			for i, name := range names {
+				failed := part == 0 && (name == "s002" || name >= "s200") || name == "s001" && part < 6
+				for at := range int64(8) {
+					e.addOutcome(table.of(int32(i), 0), (20+at)*int64(time.Second), !failed)
+				}
+			}
+		}
+		for _, e := range readers[1:] {
+			readers[0].merge(e)
+		}
+		all := readers[0]
+		if n := len(all.statements.of); n != maxToldApart+1 {
+			rt.Fatalf("%d are told apart", n)
+		}
+		for key, o := range all.statements.of {
+			if ended, failed := o.within(binRange{0, len(o.ended)}); key.id != "" && (key.id > ids[maxToldApart-1] ||
+				ended != 12*8 || failed != map[string]int64{"s001": 48, "s002": 8}[key.id]) {
+				rt.Fatalf("%d of %d of %s failed", failed, ended, key.id)
+			} else if key.id == "" && ended != 12*8*2*maxToldApart {
+				rt.Fatalf("%d ended of those that are not told apart", ended)
+			}
+		}
+	})
+}
+
+// TestAMomentOfFailuresIsNoStretchInALongRun: the bins of statements are as long as 6 s in a run of a day. What fails
+// within 10 ms has not gone on failing, also where that is in two of them.
+func TestAMomentOfFailuresIsNoStretchInALongRun(t *testing.T) {
+	const day = 24 * 3600
+	for name, c := range map[string]struct {
+		from, apart time.Duration
+		n           int
+		failed      bool
+	}{
+		"within a bin":         {6*time.Hour + 2*time.Second, 3 * time.Millisecond, 3, false},
+		"in two bins":          {6*time.Hour - 4*time.Millisecond, 3 * time.Millisecond, 4, false},
+		"many in two bins":     {6*time.Hour - 40*time.Millisecond, 2 * time.Millisecond, 40, false},
+		"at the end":           {24*time.Hour - 50*time.Millisecond, time.Millisecond, 25, false},
+		"for 12 s":             {6*time.Hour + 2*time.Second, 3 * time.Second, 5, true},
+		"for 12 s, to the end": {24*time.Hour - 12*time.Second, 2 * time.Second, 6, true},
+		"for 4 s of a bin":     {6*time.Hour + 200*time.Millisecond, 400 * time.Millisecond, 12, true},
+	} {
+		e := mixed(day, rand.New(rand.NewPCG(1, 1)), map[statementKey]float64{often: 5},
+			func(statementKey, float64) float64 { return 0 })
+		other := newEndTimes(&window{from: 0, to: day * int64(time.Second)}) // of who has read every other execution
+		add := func(e *endTimes, at time.Duration, success bool) {
+			e.addOutcome(e.outcomeTable([]string{rare.id}, []engine.Kind{rare.kind}).of(0, 0), int64(at), success)
+		}
+		for i := range c.n {
+			add([]*endTimes{e, other}[i%2], c.from+time.Duration(i)*c.apart, false)
+		}
+		for at := 5 * time.Minute; at < day*time.Second; at += 10 * time.Minute {
+			add(e, at, true)
+		}
+		e.merge(other)
+		if found := e.failing(); len(found) == 1 != c.failed || c.failed && found[0].StatementID != rare.id {
+			t.Errorf("%s: %+v", name, found)
+		}
 	}
 }

@@ -387,7 +387,8 @@ func (in *Ingest) check(ctx context.Context, a engine.Artifact) (problem string,
 func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (good []string, err error) {
 	fresh := func() *rollup.Seconds {
 		s := rollup.New(r.Run.StartTime.Time)
-		if r.Summary != nil {
+		if r.Summary != nil && !r.Summary.RecordPartial {
+			// Otherwise rates are over the time of which all of the record is there, and the rows do not know it.
 			s.SetMeasurement(r.Summary.MeasuredFrom.Time, r.Summary.MeasuredTo.Time)
 		}
 		return s

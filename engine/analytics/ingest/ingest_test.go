@@ -414,6 +414,26 @@ func TestPartsThatAreLostMarkTheRun(t *testing.T) {
 	}
 }
 
+// TestNothingIsRatedWhereThereIsNoWholeRecord: rates of such a run are over the time of which all of its record is
+// there, and no sum over its duration gives them.
+func TestNothingIsRatedWhereThereIsNoWholeRecord(t *testing.T) {
+	for _, partial := range []bool{false, true} {
+		w := newWorld("a")
+		w.summary = &engine.Summary{Figures: engine.Figures{RecordPartial: partial,
+			MeasuredFrom: engine.At(time.Unix(0, 0).Add(-time.Second)), MeasuredTo: engine.At(time.Unix(9, 0))}}
+		if _, err := w.take(t); err != nil {
+			t.Fatal(err)
+		}
+		rated := int64(0)
+		for _, c := range w.taken.Seconds.Run {
+			rated += c.Rated
+		}
+		if s := w.taken.Seconds; s.HasRated() == partial || s.Executions != 10 || partial != (rated == 0) {
+			t.Errorf("partial %t: %d of %d count in rates, known %t", partial, rated, s.Executions, s.HasRated())
+		}
+	}
+}
+
 // TestWhatGoesAwayMidwayIsNoDamage: a part that could be looked at a moment ago, and now cannot be reached, is not
 // taken for a damaged one: nothing is taken in, and all of it later.
 func TestWhatGoesAwayMidwayIsNoDamage(t *testing.T) {

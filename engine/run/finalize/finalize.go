@@ -24,6 +24,8 @@ type Worker struct {
 	Group    int
 	// Failure is why it ended, empty when it did what it was told.
 	Failure string
+	// Left: its row says already how it ended, and when, which was before the run did.
+	Left bool
 	// Totals are nil when the worker's process ended without telling them.
 	Totals *engine.Totals
 	// LoadStart is nil when its load did not begin, or nobody knows.

@@ -47,13 +47,16 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent engine.Run
 		if workers[i] != nil {
 			workers[i].LoadStart = c.LoadStart
 		}
-		status := e.Run.Status
-		if c.Failure != "" {
+		status, end := e.Run.Status, e.Run.EndTime
+		switch {
+		case c.Left:
+			status, end = "", engine.Time{}
+		case c.Failure != "":
 			status = engine.StatusFailed
 		}
 		rows = append(rows, engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID,
 			WorkerGroupID: &group, RunName: e.Run.RunName, Status: status,
-			EndTime: e.Run.EndTime, Figures: workers[i], FailureReason: c.Failure})
+			EndTime: end, Figures: workers[i], FailureReason: c.Failure})
 	}
 	rows = append(rows, parent)
 	j := e.Writer.SaveResults("the results", rows, nil)
@@ -67,12 +70,16 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent engine.Run
 
 // CountedResult is a run worker's row of the results with what it has counted, which is known.
 func (w Worker) CountedResult(run engine.Run) engine.RunResult {
-	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
+	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CountsOnly: true}
 	f.Accounting, f.LoadStart = w.Totals.Accounting, w.LoadStart
 	f.Operations = f.Accounting.Started - f.Accounting.Warmup
 	f.Connections, f.KeysReplaced = &w.Totals.Connections, w.Totals.KeysReplaced
-	return engine.RunResult{ResultID: w.ResultID, RunID: run.RunID, WorkerID: w.ID, WorkerGroupID: &w.Group,
+	r := engine.RunResult{ResultID: w.ResultID, RunID: run.RunID, WorkerID: w.ID, WorkerGroupID: &w.Group,
 		RunName: run.RunName, Status: run.Status, Figures: f}
+	if w.Left {
+		r.Status = ""
+	}
+	return r
 }
 
 // Summarize is the result of a run as users read it.

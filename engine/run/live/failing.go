@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -61,8 +62,8 @@ func (v *Validity) SetFailing(times []engine.FailingTime) {
 		to := t.From.Add(time.Duration(t.Seconds * float64(time.Second)))
 		subject, about := "", engine.Note{Code: engine.AboutFailing}
 		if t.Kind != nil {
-			// One that is joined to the one before is told with the counts of the first.
-			subject = t.Kind.String() + " " + t.StatementID
+			// What lay between two times of a statement is not known here, and each is told with its own counts.
+			subject = fmt.Sprintf("%s %s at %d", t.Kind, t.StatementID, t.From.UnixNano())
 			about.Kind, about.Statement, about.Count, about.Total = *t.Kind, t.StatementID, t.Errors, t.Operations
 		}
 		v.mark(engine.CauseFailing, subject, t.From.Time, to, 100*float64(t.Errors)/float64(t.Operations), about)
@@ -88,4 +89,12 @@ func (v *Validity) listsFailing(i *interval) bool {
 		return false
 	}
 	return i.final || share > errorNote
+}
+
+// withShare says of the failures of a statement how much of all operations they were.
+func (v *Validity) withShare(i interval) interval {
+	if n := v.outcome.Operations; i.cause == engine.CauseFailing && i.about.Total > 0 && n > 0 {
+		i.about.Percent = 100 * float64(i.about.Count) / float64(n)
+	}
+	return i
 }

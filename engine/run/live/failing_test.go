@@ -89,3 +89,85 @@ func TestTheRecordDecidesWhatFailed(t *testing.T) {
 		}
 	}
 }
+
+// statementFailing is a time in which executions of a statement failed.
+func statementFailing(second, length float64, failed, of int64) engine.FailingTime {
+	return engine.FailingTime{From: engine.At(epoch.Add(time.Duration(second * float64(time.Second)))), Seconds: length,
+		Operations: of, Errors: failed, Kind: new(engine.KindUpdate), StatementID: "book"}
+}
+
+// TestAFailingStatementIsToldAsItWas: each of its times with its own counts, also where little lies between two, and as
+// no rarity where it is none.
+func TestAFailingStatementIsToldAsItWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		times  []engine.FailingTime
+		errors int64 // of 1000
+		want   []string
+	}{
+		"a rare one": {[]engine.FailingTime{statementFailing(100, 9, 9, 9)}, 9,
+			[]string{"9 of 9 executions of book (UPDATE) failed within 9 s: the figures of all operations hardly show it"}},
+		"two times": {[]engine.FailingTime{statementFailing(100, 9, 9, 9), statementFailing(111, 5, 4, 5)}, 13,
+			[]string{"9 of 9 executions of book (UPDATE) failed within 9 s",
+				"4 of 5 executions of book (UPDATE) failed within 5 s"}},
+		"nearly a half of all": {[]engine.FailingTime{statementFailing(300, 300, 225, 225)}, 225,
+			[]string{"failed within 300 s: that is 22.5 % of all operations of the measurement"}},
+	} {
+		v := NewValidity()
+		v.SetFailing(c.times)
+		v.Outcome(Outcome{From: epoch, To: epoch.Add(10 * time.Minute), Operations: 1000, Errors: c.errors, Ended: true})
+		got := v.Clone().Verdict().Causes
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i].Detail, want) || strings.Contains(want, "that is") &&
+				strings.Contains(got[i].Detail, "hardly") {
+				t.Errorf("%s: %s", name, got[i].Detail)
+			}
+		}
+	}
+}
+
+// TestOnlyWhatWouldBeToldIsCountedAsMore: of times of failures that are not told none is said to be more.
+func TestOnlyWhatWouldBeToldIsCountedAsMore(t *testing.T) {
+	times := func(n, ofStatements int) (out []engine.FailingTime) {
+		for i := range n {
+			next := statementFailing(float64(10*i), 4, 40, 40)
+			if i >= ofStatements {
+				next.Kind, next.StatementID = nil, ""
+			}
+			out = append(out, next)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		times      []engine.FailingTime
+		errors     int64 // of 1 000 000
+		search     bool
+		told, more int
+	}{
+		"a search":                      {times(40, 40), 1600, true, 0, 0},
+		"too short to weigh":            {times(40, 0), 1600, false, 0, 0},
+		"some too short to weigh":       {times(40, 10), 1600, false, 10, 0},
+		"all too many":                  {times(40, 0), 20_000, false, 25, 15},
+		"those of statements too many":  {times(60, 40), 2400, false, 25, 15},
+		"more than are kept, of no use": {times(130, 0), 5200, false, 0, 0},
+		"more than are kept":            {times(130, 0), 20_000, false, 25, 105},
+	} {
+		v := NewValidity()
+		v.SetFailing(c.times)
+		v.Outcome(Outcome{From: epoch, To: epoch.Add(time.Hour), Operations: 1_000_000, Errors: c.errors, Ended: true,
+			Search: c.search})
+		verdict := v.Clone().Verdict()
+		more := 0
+		for _, n := range verdict.ReadNotes() {
+			if n.Code == engine.NoteMoreCauses {
+				more += int(n.Count)
+			}
+		}
+		if len(verdict.Causes) != c.told || more != c.more {
+			t.Errorf("%s: %d are told, and %d more", name, len(verdict.Causes), more)
+		}
+	}
+}

@@ -349,7 +349,7 @@ func (f *fold) metrics(w *Worker, r *reports, show, before []*engine.WorkerSnaps
 	r.errors.record(newest.LastErrors)
 	f.errors.add(r.errors)
 	m := &row.Metrics
-	m.TotalQueries, m.ErrorCount, m.CPUPercent = newest.Started, newest.Failed, newest.Resources.CPUPercent
+	m.TotalQueries, m.ErrorCount, m.CPUPercent = newest.Started, new(newest.Failed), newest.Resources.CPUPercent
 	m.ActiveConnections, m.TargetConnections = newest.ActiveConnections, newest.TargetConnections
 	if gone {
 		m.ActiveConnections = 0

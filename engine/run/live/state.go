@@ -153,7 +153,10 @@ func workerRow(r engine.RunResult, run engine.Run) engine.WorkerState {
 	}
 	w.Metrics.TargetConnections = run.WorkerTargets[r.WorkerID].TargetConnections
 	if f := r.Figures; f != nil {
-		w.Metrics.QPS, w.Metrics.TotalQueries, w.Metrics.ErrorCount = f.QPS, f.Operations, f.Errors.Count
+		w.Metrics.QPS, w.Metrics.TotalQueries = f.QPS, f.Operations
+		if !f.CountsOnly {
+			w.Metrics.ErrorCount = &f.Errors.Count
+		}
 		l := latencyFromResult(f.LatencyMs)
 		w.Metrics.P50LatencyMs, w.Metrics.P95LatencyMs, w.Metrics.P99LatencyMs = l.P50, l.P95, l.P99
 	}

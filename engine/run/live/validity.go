@@ -37,6 +37,8 @@ const (
 	joinGap = 2500 * time.Millisecond
 	// So many intervals are listed of each cause: one that comes often hides no other.
 	maxPerCause = 25
+	// So many are kept of CauseFailing, because not all of them are told.
+	maxFailingKept = 100
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure
@@ -213,7 +215,7 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 			listed++
 		}
 	}
-	if listed >= maxPerCause {
+	if listed >= maxPerCause && (cause != engine.CauseFailing || listed >= maxFailingKept) {
 		v.unlisted[cause]++
 		return
 	}
@@ -429,15 +431,19 @@ func (v *Validity) Verdict() engine.Validity {
 	for _, n := range v.contentionNotes() {
 		live(n)
 	}
-	listed := func(cause string) bool { return cause != engine.CauseDropped || v.drops() }
-	drops := false
+	listed := func(i *interval) bool {
+		return (i.cause != engine.CauseDropped || v.drops()) && (i.cause != engine.CauseFailing || v.listsFailing(i))
+	}
+	told := map[string]int{}
 	for _, i := range v.causes {
-		if !listed(i.cause) || i.cause == engine.CauseFailing && !v.listsFailing(i) {
+		if !listed(i) {
 			continue
 		}
-		drops = drops || i.cause == engine.CauseDropped
-		out.Causes = append(out.Causes, i.found())
+		if told[i.cause]++; told[i.cause] <= maxPerCause {
+			out.Causes = append(out.Causes, new(v.withShare(*i)).found())
+		}
 	}
+	drops := told[engine.CauseDropped] > 0
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
 	causes, ofOutcome := v.outcome.evaluate(drops)
 	out.Causes = append(out.Causes, causes...)
@@ -452,9 +458,10 @@ func (v *Validity) Verdict() engine.Validity {
 	case len(out.Causes) > 0:
 		out.Verdict = engine.VerdictDegraded
 	}
-	for _, cause := range slices.Sorted(maps.Keys(v.unlisted)) {
-		if listed(cause) {
-			notes = append(notes, engine.Note{Code: engine.NoteMoreCauses, Cause: cause, Count: int64(v.unlisted[cause])})
+	for _, cause := range slices.Sorted(maps.Keys(told)) {
+		// Where none is told those that are not kept are not told either.
+		if more := told[cause] + v.unlisted[cause] - maxPerCause; more > 0 {
+			notes = append(notes, engine.Note{Code: engine.NoteMoreCauses, Cause: cause, Count: int64(more)})
 		}
 	}
 	out.SetNotes(notes)

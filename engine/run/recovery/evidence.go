@@ -80,7 +80,7 @@ func (e *orphanedRun) takeResult(r engine.RunResult) {
 
 // storedWorker is a run worker as its row of the results has it.
 func storedWorker(r engine.RunResult) finalize.Worker {
-	c := finalize.Worker{ID: r.WorkerID, ResultID: r.ResultID}
+	c := finalize.Worker{ID: r.WorkerID, ResultID: r.ResultID, Left: r.Status.Terminal()}
 	if r.WorkerGroupID != nil {
 		c.Group = *r.WorkerGroupID
 	}

@@ -48,6 +48,8 @@ type Worker struct {
 	Retiring bool
 	LastSeen time.Time
 	Failure  string
+	// Left: its row of the results says how it ended, and when.
+	Left bool
 	// Totals are set when it has ended and told them.
 	Totals *engine.Totals
 }
@@ -132,7 +134,7 @@ func workersOf(e orphanedRun, rows []store.WorkerRow, events []engine.Event) []W
 		}
 		out = append(out, Worker{ID: known.ID, Group: known.Group, ResultID: known.ResultID, NodeID: row.NodeID,
 			Status: row.Status, Target: e.Run.WorkerTargets[known.ID], Retiring: retiring[known.ID],
-			LastSeen: row.LastHeartbeat, Failure: row.Error, Totals: known.Totals})
+			LastSeen: row.LastHeartbeat, Failure: row.Error, Left: known.Left, Totals: known.Totals})
 	}
 	return out
 }

@@ -66,6 +66,20 @@ func findMax(t *testing.T, s Store) {
 	want.Steps = []engine.FindMaxStep{step(1), second}
 	Same(t, "search", *got, want)
 
+	// A step in which nothing was executed has no share of errors; an earlier version stored 0.
+	idle := step(8)
+	idle.TotalQueries, idle.ErrorCount, idle.ErrorRate = 0, 0, new(0.0)
+	p.State.Steps, p.Steps = []engine.FindMaxStep{step(1), second, idle}, []engine.FindMaxStep{idle}
+	Must(t, s.SaveFindMax(ctx, p))
+	got, err = s.FindMax(ctx, "r1")
+	Must(t, err)
+	if idle.ErrorRate = nil; len(got.Steps) == 3 {
+		Same(t, "idle step", got.Steps[2], idle)
+	} else {
+		t.Errorf("%d steps", len(got.Steps))
+	}
+	want = *got
+
 	// A second of the run keeps the state too, and no step.
 	state = p.State
 	state.StepElapsed, state.Steps = 4.5, []engine.FindMaxStep{step(1), second, step(7)}

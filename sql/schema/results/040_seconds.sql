@@ -73,8 +73,8 @@ CREATE TABLE IF NOT EXISTS rollup.worker_seconds (
 );
 
 -- rated is how many of the operations count in the rates of the run's measurement: those that ended in it. Operations
--- that ended in the drain after it do not; those of the warm-up that ended in it do. It is NULL while the run goes on, and
--- of runs that an earlier version took in.
+-- that ended in the drain after it do not; those of the warm-up that ended in it do. It is NULL while the run goes on, of
+-- runs that lost a part of their record, whose rates are over the rest of it, and of runs that an earlier version took in.
 ALTER TABLE rollup.run_seconds ADD COLUMN IF NOT EXISTS rated bigint;
 ALTER TABLE rollup.kind_seconds ADD COLUMN IF NOT EXISTS rated bigint;
 ALTER TABLE rollup.statement_seconds ADD COLUMN IF NOT EXISTS rated bigint;

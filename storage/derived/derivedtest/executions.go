@@ -71,7 +71,9 @@ func (g *group) figures() map[string]value {
 	return row
 }
 
-func measured(r Run) bool { return r.Summary != nil && !r.Summary.MeasuredTo.IsZero() }
+func measured(r Run) bool {
+	return r.Summary != nil && !r.Summary.MeasuredTo.IsZero() && !r.Summary.RecordPartial
+}
 
 // rated reports whether an execution counts in the rates of its run: it ended in the measurement.
 func rated(r Run, e Execution) bool {

@@ -6940,6 +6940,7 @@ export interface components {
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             counts_missing?: boolean;
+            counts_only?: boolean;
             /** Format: double */
             covered_seconds: number | null;
             /** Format: double */
@@ -8486,7 +8487,7 @@ export interface components {
             /** Format: double */
             cpu_pct: number;
             /** Format: int64 */
-            error_count: number;
+            error_count: number | null;
             /** Format: double */
             p50_latency_ms: number | null;
             /** Format: double */
@@ -10021,6 +10022,7 @@ export interface components {
             coordinated_omission: components["schemas"]["Omission"] | null;
             cost: components["schemas"]["Cost"] | null;
             counts_missing?: boolean;
+            counts_only?: boolean;
             /** Format: double */
             covered_seconds: number | null;
             /** Format: double */

@@ -239,7 +239,7 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                       <Num q={count(f?.operations)} />
                     </td>
                     <td className="num">
-                      <Num q={count(f?.errors.count)} />
+                      <Num q={count(f?.counts_only ? null : f?.errors.count)} />
                       {f && f.errors.count > 0 && <span className="second">{plain(errorRate(f.errors.rate))}</span>}
                     </td>
                     <td className="num">
