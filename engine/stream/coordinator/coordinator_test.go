@@ -454,13 +454,20 @@ func (*customer) Describe(context.Context, string, string, string) (postgres.Tab
 		Columns: []postgres.Column{{Name: "x", Type: "bigint", Base: "int8"}}}, nil
 }
 
+// sourceless are feeds that open no source for now.
+type sourceless struct{ *pipes }
+
+func (sourceless) Source(context.Context, catalog.PhysicalSource, []column.Column) (connector.Source, error) {
+	return nil, errors.New("there is none")
+}
+
 // TestWhoReplacesASourceWritesWhereItsQueriesWrite: the rows of a source that somebody puts in the place of another one
 // go into the tables of its queries with the rights, and the confirmation, of who has said so, or not at all; and what
 // does not fit a table is refused there and then.
 func TestWhoReplacesASourceWritesWhereItsQueriesWrite(t *testing.T) {
 	t.Parallel()
 	k, shop := &catalogtest.Store{}, &customer{owner: "ann"}
-	c := openOver(t, coordinator.Options{Store: k, Connectors: &pipes{}, Owner: "one", Tables: shop})
+	c := openOver(t, coordinator.Options{Store: k, Connectors: sourceless{&pipes{}}, Owner: "one", Tables: shop})
 	as := func(user, text string) error {
 		t.Helper()
 		shop.user = user
