@@ -83,7 +83,7 @@ type QueryUserFlags struct {
 	Name   string `arg:"" optional:"" help:"Name of the login, without its prefix query_."`
 	List   bool   `xor:"what" help:"List the logins instead, with the admin whose they are."`
 	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`
-	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out. One that is suspended is let in again, and is yours."`
+	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out. A suspended login can connect again, and you own it from then on."`
 }
 
 // Run makes the login and prints its connection string, alone; or removes it, or lists those that are there.

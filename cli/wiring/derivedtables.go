@@ -133,7 +133,7 @@ func (t *Tables) supervise(ctx context.Context) {
 			t.s.Log.Warn().Strs("rights", tolerated).Msg("the reader of the results database may do more than it has to; " +
 				"queries that do it are refused, and `loadstone schema apply --results` takes the rights away")
 		}
-		db.Supervise(ctx, derived.Supervision{Own: t.s.Embedded != nil, Log: t.s.Log})
+		_ = db.Supervise(ctx, derived.Supervision{Own: t.s.Embedded != nil, Log: t.s.Log})
 	}()
 }
 

@@ -144,7 +144,7 @@ func (s *Services) guardResultsConnection(ctx context.Context, name string) erro
 		return err
 	}
 	if kept.Name != name {
-		kept = store.ResultsConnection{Name: name}
+		kept = kept.Looked(name)
 		if err := s.Store.KeepResultsConnection(ctx, kept); err != nil {
 			return err
 		}
@@ -156,17 +156,37 @@ func (s *Services) guardResultsConnection(ctx context.Context, name string) erro
 	if err != nil {
 		return fmt.Errorf("reading the results connection: %w", err)
 	}
-	kept.ConnectionID = found.ConnectionID
-	return s.Store.KeepResultsConnection(ctx, kept)
+	return s.adoptResultsConnection(ctx, kept, found)
+}
+
+// adoptResultsConnection keeps which connection was found, and says so where it was changed while nobody guarded it.
+func (s *Services) adoptResultsConnection(
+	ctx context.Context,
+	kept store.ResultsConnection,
+	found store.Connection,
+) error {
+	adopted, changed := kept.Adopted(found)
+	if changed {
+		s.Log.Warn().Str("connection", kept.Name).Msg("the results connection leads elsewhere than when results were taken " +
+			"there last, and while no server was guarding it others than admins could change it: the results of all users go " +
+			"to the new address")
+	}
+	return s.Store.KeepResultsConnection(ctx, adopted)
 }
 
 // releaseResultsConnection lets the connection be its owner's again: results are taken nowhere.
 func (s *Services) releaseResultsConnection(ctx context.Context) error {
 	kept, err := s.Store.ResultsConnection(ctx)
-	if err != nil || kept == (store.ResultsConnection{}) {
+	if err != nil || kept.Name == "" {
 		return err
 	}
-	return s.Store.KeepResultsConnection(ctx, store.ResultsConnection{})
+	var leads store.Connection
+	if kept.ConnectionID != "" {
+		if leads, err = s.Store.Connection(ctx, kept.ConnectionID); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("reading the results connection: %w", err)
+		}
+	}
+	return s.Store.KeepResultsConnection(ctx, kept.Released(leads))
 }
 
 // resultsConnection is the connection that is kept under the flag's name.
@@ -185,8 +205,7 @@ func (s *Services) resultsConnection(ctx context.Context, name string) (c store.
 		}
 	}
 	if c, err = store.FindConnection(ctx, s.Store, name); err == nil {
-		kept.ConnectionID = c.ConnectionID
-		err = s.Store.KeepResultsConnection(ctx, kept)
+		err = s.adoptResultsConnection(ctx, kept, c)
 	}
 	return c, err
 }

@@ -40,6 +40,5 @@ func (f ResultsFlags) Guard(ctx context.Context, dedicated bool, log zerolog.Log
 	}
 	defer db.Close()
 	log.Info().Bool("dedicated", dedicated).Msg("the readers of the results database are supervised, their memory too")
-	db.Supervise(ctx, derived.Supervision{Own: dedicated, Log: log})
-	return nil
+	return db.Supervise(ctx, derived.Supervision{Own: dedicated, Guard: true, Log: log})
 }

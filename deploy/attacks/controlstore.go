@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -178,28 +179,101 @@ const rule = "rules:\n- name: any\n  when: SELECT recordsProcessed FROM worker_s
 func rulePosts(ctx context.Context, s *stage) (string, error) {
 	tried := 0
 	for i := range s.servers {
-		name := "rules-" + uuid.NewString()[:8]
-		source := fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: %s\n  prepare: "+
-			"{rows: 100, if_exists: use}\nworkload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 1, "+
-			"duration_seconds: 4, warmup_seconds: 0}\nrules:\n",
-			name, s.dsnAs("target_owner", target), strings.ReplaceAll(name, "-", "_"))
-		for n, url := range []string{"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/",
-			"http://[fe80::1]/",
-			"http://[::ffff:169.254.169.254]/", "http://100.100.100.200/"} {
-			source += fmt.Sprintf("- name: r%d\n  when: SELECT recordsProcessed FROM worker_statistics\n  do: webhook\n"+
-				"  url: %q\n", n, url)
-		}
 		c := s.users[oscar].sessions[i]
-		err := c.Do(ctx, http.MethodPost, "/api/runs", map[string]any{"source": source, "start": true}, nil)
-		if through := refused(err, "nobody is spoken with"); through != nil {
+		err := c.Do(
+			ctx,
+			http.MethodPost,
+			"/api/runs",
+			map[string]any{"source": posting(s, forbiddenURLs), "start": true},
+			nil,
+		)
+		if through := refused(err, "connections to it are refused"); through != nil {
 			return "", through
 		}
-		tried += strings.Count(err.Error(), "nobody is spoken with")
+		tried += strings.Count(err.Error(), "connections to it are refused")
 	}
 	if tried != 10 {
 		return "", fmt.Errorf("%d rules were refused, want 10", tried)
 	}
-	return "each of 10 rules is refused where it is written", nil
+	turned, err := rulesTurned(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(
+		"each of 10 rules is refused where it is written, and %d that are sent on while they post fail",
+		turned,
+	), nil
+}
+
+// forbiddenURLs are metadata of clouds, and of the link.
+var forbiddenURLs = []string{"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
+	"http://[::ffff:169.254.169.254]/", "http://100.100.100.200/"}
+
+// rulesTurned has the rules of a run on each server post to a program that sends them on to what no user may reach, when
+// they have begun: each fails with that answer, and is not sent on.
+func rulesTurned(ctx context.Context, s *stage) (turned int, err error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	var asked sync.Map
+	turns := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Store(r.URL.Path, true)
+			var n int
+			if _, err := fmt.Sscanf(filepath.Base(r.URL.Path), "r%d", &n); err == nil && n < len(forbiddenURLs) {
+				http.Redirect(w, r, forbiddenURLs[n], http.StatusTemporaryRedirect)
+			}
+		}),
+	}
+	go func() { _ = turns.Serve(l) }()
+	defer func() { _ = turns.Close() }()
+	for i := range s.servers {
+		urls := make([]string, len(forbiddenURLs))
+		for n := range urls {
+			urls[n] = fmt.Sprintf("http://%s/%d/r%d", l.Addr(), i, n)
+		}
+		c := s.users[oscar].sessions[i]
+		var run struct {
+			ID    string `json:"run_id"`
+			Rules []struct{ Name, Failure string }
+		}
+		err := c.Do(ctx, http.MethodPost, "/api/runs", map[string]any{"source": posting(s, urls), "start": true}, &run)
+		if err == nil {
+			err = ended(ctx, c, "/api/runs/"+run.ID)
+		}
+		if err == nil {
+			err = c.Do(ctx, http.MethodGet, "/api/runs/"+run.ID, nil, &run)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if len(run.Rules) != len(urls) {
+			return 0, fmt.Errorf("%d rules of a run are shown, want %d", len(run.Rules), len(urls))
+		}
+		for n, r := range run.Rules {
+			if _, posted := asked.Load(fmt.Sprintf("/%d/r%d", i, n)); !posted || !strings.Contains(r.Failure, "307") {
+				return 0, fmt.Errorf("rule %s, which has posted: %t, says %q", r.Name, posted, r.Failure)
+			}
+			turned++
+		}
+	}
+	return turned, nil
+}
+
+// posting is a template whose rules post to addresses.
+func posting(s *stage, urls []string) string {
+	name := "rules-" + uuid.NewString()[:8]
+	source := fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: %s\n  prepare: "+
+		"{rows: 100, if_exists: use}\nworkload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 1, "+
+		"duration_seconds: 4, warmup_seconds: 0}\nrules:\n",
+		name, s.dsnAs("target_owner", target), strings.ReplaceAll(name, "-", "_"))
+	for n, url := range urls {
+		source += fmt.Sprintf("- name: r%d\n  when: SELECT recordsProcessed FROM worker_statistics\n  do: webhook\n"+
+			"  url: %q\n", n, url)
+	}
+	return source
 }
 
 // forms saves what the forms of the page save, and turns it to the control store with a change, as a session does.

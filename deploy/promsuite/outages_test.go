@@ -325,7 +325,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	for _, address := range []string{"http://169.254.169.254/api/v1/write", "http://[fe80::1%25lo]/",
 		"http://[::ffff:a9fe:a9fe]/", "http://metadata.google.internal/",
 		"https://user:secret-of-mine@[fd00:ec2::254]/", "ftp://127.0.0.1/"} {
-		why := "where nobody is spoken with"
+		why := "connections to it are refused"
 		if strings.HasPrefix(address, "ftp") {
 			why = "is no address"
 		}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -35,6 +37,36 @@ type ResultsConnection struct {
 	// Name is what the flag says, ConnectionID what was found by it; empty while there is none of the name.
 	Name         string `json:"name"`
 	ConnectionID string `json:"connection_id,omitempty"`
+	// LastName and LastAddress are the name, and the digest of the address, of the one before which nobody keeps from being
+	// changed since.
+	LastName    string `json:"last_name,omitempty"`
+	LastAddress string `json:"last_address,omitempty"`
+}
+
+// Released is what is kept of a connection to which no results are taken any more: its name, and where it leads.
+func (r ResultsConnection) Released(leads Connection) ResultsConnection {
+	if r.ConnectionID == "" {
+		return ResultsConnection{} // there was none of the name
+	}
+	return ResultsConnection{LastName: r.Name, LastAddress: leads.addressDigest()}
+}
+
+// Looked is what is kept while a connection of a name is looked for: what is known of the one before stays.
+func (r ResultsConnection) Looked(name string) ResultsConnection {
+	return ResultsConnection{Name: name, LastName: r.LastName, LastAddress: r.LastAddress}
+}
+
+// Adopted is the connection that was found. changed: it leads elsewhere than the one of the same name did when results
+// were taken there last.
+func (r ResultsConnection) Adopted(found Connection) (adopted ResultsConnection, changed bool) {
+	changed = r.LastName == r.Name && r.LastAddress != "" && r.LastAddress != found.addressDigest()
+	return ResultsConnection{Name: r.Name, ConnectionID: found.ConnectionID}, changed
+}
+
+// addressDigest tells where a connection leads, and nothing of a password.
+func (c Connection) addressDigest() string {
+	sum := sha256.Sum256([]byte(c.Driver + "\x00" + c.DSN))
+	return hex.EncodeToString(sum[:])
 }
 
 // Is tells the connection, and any of the name while it is not known.

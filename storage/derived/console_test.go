@@ -1,6 +1,7 @@
 package derived_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -273,7 +274,7 @@ func TestLoginsAreEndedFromOutside(t *testing.T) {
 	p.do(t, "CREATE ROLE query_ann LOGIN IN ROLE reader CONNECTION LIMIT 4")
 	ctx, stop := context.WithCancel(t.Context())
 	var ends sync.WaitGroup
-	ends.Go(func() { d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()}) })
+	ends.Go(func() { _ = d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()}) })
 	defer ends.Wait()
 	defer stop()
 	// All connections of the owner's are taken meanwhile.
@@ -380,7 +381,7 @@ func TestWhoAdministersIsNotSupervised(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var ends, slow sync.WaitGroup
-	ends.Go(func() { d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()}) })
+	ends.Go(func() { _ = d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()}) })
 	defer ends.Wait()
 	defer stop()
 	for role, ended := range map[string]bool{"master": false, "keeps": false, "asks": true} {
@@ -444,7 +445,7 @@ func TestBombsHaveABound(t *testing.T) {
 	p := startPlain(t)
 	d := p.open(t, p.reader, bombSettings())
 	p.explode(t, d, 500, func(ctx context.Context) {
-		d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()})
+		_ = d.Supervise(ctx, derived.Supervision{Own: true, Log: zerolog.Nop()})
 	})
 }
 
@@ -471,11 +472,30 @@ func TestBombsElsewhereHaveABound(t *testing.T) {
 			}
 			near.explode(t, d, most, func(ctx context.Context) {
 				var both sync.WaitGroup
-				both.Go(func() { d.Supervise(ctx, derived.Supervision{Log: zerolog.Nop()}) })
-				guard.Supervise(ctx, derived.Supervision{Own: dedicated, Log: zerolog.Nop()})
+				both.Go(func() { _ = d.Supervise(ctx, derived.Supervision{Log: zerolog.Nop()}) })
+				if err := guard.Supervise(ctx, derived.Supervision{Own: dedicated, Guard: true, Log: zerolog.Nop()}); err != nil {
+					t.Error(err)
+				}
 				both.Wait()
 			})
 		})
+	}
+}
+
+// TestAGuardThatBoundsNothingEnds, so that whoever has started it sees that, dedicated or not; a server goes on.
+func TestAGuardThatBoundsNothingEnds(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	near := *p
+	near.keeper = relayed(t, p.keeper)
+	d := near.open(t, relayed(t, p.reader), derived.DefaultSettings())
+	for _, dedicated := range []bool{true, false} {
+		var log bytes.Buffer
+		err := d.Supervise(t.Context(), derived.Supervision{Own: dedicated, Guard: true, Log: zerolog.New(&log)})
+		if !engine.HasCode(err, engine.CodeUnavailable) ||
+			strings.Count(log.String(), "cannot be bounded from here now") != 1 {
+			t.Errorf("dedicated %t: %v, and the log says %s", dedicated, err, log.String())
+		}
 	}
 }
 

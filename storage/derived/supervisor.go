@@ -36,7 +36,9 @@ type SessionLimits struct {
 type Supervision struct {
 	// Own: the server is Loadstone's own, so that processes may be bounded before it is known whose they are.
 	Own bool
-	Log zerolog.Logger
+	// Guard: it is there to bound memory, and ends where it cannot for a while.
+	Guard bool
+	Log   zerolog.Logger
 }
 
 // session is one of a reader.
@@ -89,18 +91,27 @@ const superviseEvery = 500 * time.Millisecond
 // lookTimeout is how long a look takes at most.
 const lookTimeout = 5 * time.Second
 
-// Supervise ends what takes more than it may, until ctx ends. Other servers may do the same.
-func (d *Database) Supervise(ctx context.Context, s Supervision) {
-	w := &warden{d: d, own: s.Own, log: s.Log, cancelled: map[uint32]time.Time{}, memory: newProcesses()}
+// maxUnbounded is how many looks in a row a guard may bound nothing.
+const maxUnbounded = 6
+
+// Supervise ends what takes more than it may, until ctx ends. Other servers may do the same. Only a guard returns an
+// error, when it bounds nothing any more.
+func (d *Database) Supervise(ctx context.Context, s Supervision) error {
+	w := &warden{d: d, own: s.Own, guard: s.Guard, log: s.Log, cancelled: map[uint32]time.Time{}, memory: newProcesses()}
 	defer w.memory.release()
 	defer w.disconnect(ctx)
 	tick := time.NewTicker(superviseEvery)
 	defer tick.Stop()
 	for {
 		w.look(ctx)
+		if w.guard && w.looks >= maxUnbounded {
+			return &engine.Error{Code: engine.CodeUnavailable, Message: "The guard can bound nothing any more: " +
+				ownerFlag + " leads to a Postgres whose processes cannot be bounded from here.", Hint: "Run it on the machine " +
+				"of that Postgres, as root or as its user, and connect by its unix socket or by loopback."}
+		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}
@@ -108,9 +119,11 @@ func (d *Database) Supervise(ctx context.Context, s Supervision) {
 
 // warden watches the sessions of readers.
 type warden struct {
-	d   *Database
-	own bool
-	log zerolog.Logger
+	d          *Database
+	own, guard bool
+	// looks are how many in a row have bounded nothing of a Postgres that answered.
+	looks int
+	log   zerolog.Logger
 	// cancelled are sessions whose statement was cancelled, by process id.
 	cancelled map[uint32]time.Time
 	memory    *processes
@@ -268,9 +281,14 @@ func (w *warden) end(ctx context.Context, conn *pgx.Conn, s session, how, why st
 func (w *warden) bound(ctx context.Context, conn *pgx.Conn, sessions []session) {
 	limits := w.d.Settings.Sessions
 	if !w.memory.find(conn.PgConn(), w.own, 2*limits.QueryMemory) {
-		w.lookForGuard(ctx, conn)
+		if w.looks++; !w.guard {
+			w.lookForGuard(ctx, conn)
+		} else if w.looks == 1 {
+			w.log.Warn().Msg("the memory of readers of the results database cannot be bounded from here now")
+		}
 		return
 	}
+	w.looks = 0
 	if w.announced != conn {
 		if _, err := conn.Exec(ctx, "SET application_name = '"+guardName+"'"); err == nil {
 			w.announced = conn

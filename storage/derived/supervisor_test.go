@@ -62,8 +62,11 @@ func TestASupervisorThatCannotLookSaysSo(t *testing.T) {
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 3*superviseEvery)
 	defer cancel()
-	(&Database{Settings: DefaultSettings(), owner: owner}).Supervise(ctx, Supervision{Log: zerolog.New(&log)})
-	if n := strings.Count(log.String(), "could not look at the sessions"); n != 1 {
-		t.Errorf("said %d times: %s", n, log.String())
+	err = (&Database{Settings: DefaultSettings(), owner: owner}).Supervise(
+		ctx,
+		Supervision{Guard: true, Log: zerolog.New(&log)},
+	)
+	if n := strings.Count(log.String(), "could not look at the sessions"); n != 1 || err != nil {
+		t.Errorf("said %d times: %s, %v", n, log.String(), err)
 	}
 }

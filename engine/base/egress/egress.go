@@ -168,7 +168,7 @@ func IsForbiddenHost(host string) bool {
 
 // InvalidFlag is the error for a flag whose value leads to such a host.
 func InvalidFlag(flag, host string) error {
-	return engine.InvalidField(flag, fmt.Sprintf("leads to %s, where nobody is spoken with", host),
+	return engine.InvalidField(flag, fmt.Sprintf("leads to %s: connections to it are refused", host),
 		"addresses of the link and those where clouds tell a machine its keys are refused")
 }
 
@@ -178,8 +178,8 @@ func (p *Policy) Check(name string, at netip.AddrPort) error {
 	ip := at.Addr().Unmap().WithZone("")
 	if IsForbidden(ip) || IsForbiddenHost(name) {
 		return &engine.Error{Code: engine.CodeTarget,
-			Message: fmt.Sprintf("%s is an address of the link, or one where a cloud tells a machine its own keys: nobody is "+
-				"spoken with there.", display(name, ip)), Hint: "Name the host that the system has in your network.",
+			Message: fmt.Sprintf("%s is an address of the link, or one where a cloud tells a machine its own keys: "+
+				"connections to it are refused.", display(name, ip)), Hint: "Name the host that the system has in your network.",
 			Cause: ErrRefused}
 	}
 	if p == nil || len(p.rules) == 0 {

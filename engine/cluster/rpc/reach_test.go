@@ -23,14 +23,14 @@ func TestANodeThatLeadsToTheLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = d.conn.Invoke(t.Context(), "/any/method", &emptypb.Empty{}, &emptypb.Empty{})
-		if err == nil || !strings.Contains(err.Error(), "nobody is spoken with there") {
+		if err == nil || !strings.Contains(err.Error(), "connections to it are refused") {
 			t.Errorf("%s: %v", address, err)
 		}
 		res, err := d.http.Get("http://" + address)
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), "nobody is spoken with there") {
+		if err == nil || !strings.Contains(err.Error(), "connections to it are refused") {
 			t.Errorf("parts of %s: %v", address, err)
 		}
 		_ = d.Close()

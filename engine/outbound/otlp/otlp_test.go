@@ -182,7 +182,7 @@ func TestAFileThatIsNoAuthorityIsRefused(t *testing.T) {
 // TestACollectorThatLeadsToTheLink gets nothing: by its address, or by its name once that is dialled.
 func TestACollectorThatLeadsToTheLink(t *testing.T) {
 	if _, err := Open(t.Context(), Options{Endpoint: "http://169.254.169.254:4318"}); !engine.HasCode(err,
-		engine.CodeInvalid) || !strings.Contains(engine.ErrorText(err), "nobody is spoken with") {
+		engine.CodeInvalid) || !strings.Contains(engine.ErrorText(err), "connections to it are refused") {
 		t.Errorf("an address: %v", err)
 	}
 	egresstest.StubDNS(t, egresstest.Metadata)
@@ -194,7 +194,7 @@ func TestACollectorThatLeadsToTheLink(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		err = exporter.ExportSpans(ctx, tracetest.SpanStubs{{Name: "run"}}.Snapshots())
 		cancel()
-		if err == nil || !strings.Contains(err.Error(), "nobody is spoken with there") {
+		if err == nil || !strings.Contains(err.Error(), "connections to it are refused") {
 			t.Errorf("%s: %v", at, err)
 		}
 		_ = exporter.Shutdown(t.Context())

@@ -301,7 +301,8 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 	}
 	n := PhysicalSource{Logical: logical.Name, Placement: s.Placement.Text, Type: kind, Config: config}
 	if i < 0 {
-		if n.ID = c.droppedSource(n); n.ID == 0 {
+		var dropped bool
+		if n, dropped = c.droppedSource(n, s.Settings); !dropped {
 			c.lastID++
 			n.ID = c.lastID
 		}
@@ -309,7 +310,8 @@ func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSourc
 		return n.ID, nil
 	}
 	there := c.physical[i]
-	keeps, err := c.keeps(source, s.Type, "physical source", s.Existing, reflect.DeepEqual(there.Config, config))
+	keeps, err := c.keeps(source, s.Type, "physical source", s.Existing,
+		connector.SameSource(kind, there.Config, config, s.Settings))
 	switch {
 	case err != nil:
 		return 0, sourceExists(source, s, there)

@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -153,8 +154,8 @@ func (c *Catalog) replaceSink(source string, name sql.Name, i int, s Sink) error
 	return c.renew(source, name, func(q Query) bool { return sql.SameName(q.Sink, s.Name) })
 }
 
-// renew has the queries that are wanted and use something begin anew with what that is now. Their rights are judged
-// when they begin.
+// renew has the queries that are wanted and use something begin anew with what that is now. Rows of the author's choosing
+// go where these write from then on: one whose sink has rights of its own is the author's, who must have them.
 func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) error {
 	c.queries = slices.Clone(c.queries)
 	for i, q := range c.queries {
@@ -162,7 +163,13 @@ func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) err
 			continue
 		}
 		p, err := c.Plan(q)
-		if err != nil {
+		if err == nil {
+			q, err = c.takeOver(source, name.At, q, p)
+		}
+		switch {
+		case errors.Is(err, ErrUnchecked):
+			return err
+		case err != nil:
 			e := sql.Errorf(sql.ReferencedQueryExists, source, name.At, "DROP and CREATE the query in the same group",
 				"the query %s could not go on: %v", q.Name, err)
 			e.Cause = err
@@ -177,7 +184,25 @@ func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) err
 	return nil
 }
 
-// begin is a query that begins anew under the id of one that is there, with a plan.
+// takeOver makes a query that writes to a saved connection the author's, if the author may write there and what it comes
+// to fits the table. Other queries stay whose they are.
+func (c *Catalog) takeOver(source string, at int, q Query, p *plan.Plan) (Query, error) {
+	sink, there := c.Sink(q.Sink)
+	if !there {
+		return q, nil
+	}
+	mine := q
+	if err := c.authorizeWrite(source, at, &mine, sink, p); err != nil {
+		return q, err
+	}
+	if sink.Type == connector.Postgres {
+		mine.CreatedBy, mine.CreatedByID = c.by.Name, c.by.UserID
+	}
+	return mine, nil
+}
+
+// begin is a query that begins anew under the id of one that is there, with a plan. What ran of it drains only where
+// this group has dropped it so.
 func (c *Catalog) begin(source string, at, i int, q Query, p *plan.Plan) (Query, error) {
 	attempts, before := int64(0), c.queries[i]
 	for _, f := range before.Fragments {
@@ -193,6 +218,9 @@ func (c *Catalog) begin(source string, at, i int, q Query, p *plan.Plan) (Query,
 		fragments[k].Attempts = attempts // what is left of earlier ones is ended
 	}
 	q.Fragments = fragments
+	if _, dropped := c.group.queries[q.ID]; !dropped {
+		q.Graceful = false
+	}
 	q.State, q.Desired, q.Since, q.Failure = Pending, Running, c.at, ""
 	// When it was created tells what runs of it from what it was before.
 	if q.CreatedAt = c.at; !q.CreatedAt.After(before.CreatedAt) {
@@ -256,15 +284,16 @@ func unchanged(q Query, s *sql.CreateQuery) bool {
 	return q.Statement == s.Source && q.Desired == Running && q.State != Failed && q.State != Terminating
 }
 
-// droppedSource is the id of a physical source that this group has dropped, and that was made as this one is; 0 where
-// there is none.
-func (c *Catalog) droppedSource(p PhysicalSource) int64 {
+// droppedSource is the physical source that this group has dropped, where one is made again as it was with some
+// settings; else it is the one that is made.
+func (c *Catalog) droppedSource(p PhysicalSource, given []sql.Setting) (source PhysicalSource, dropped bool) {
 	for _, was := range c.group.sources {
-		if p.ID = was.ID; reflect.DeepEqual(was, p) {
-			return was.ID
+		if was.Logical == p.Logical && was.Placement == p.Placement && was.Type == p.Type &&
+			connector.SameSource(p.Type, was.Config, p.Config, given) {
+			return was, true
 		}
 	}
-	return 0
+	return p, false
 }
 
 // equalWorkers reports whether two workers are made alike; what becomes of them is not compared.

@@ -92,6 +92,12 @@ type TableReference struct{ Connection, Schema, Table string }
 // name, as far as their author does not know what to before these are applied. A sink with wrong settings has none.
 func (c *Catalog) UncheckedTables(list []sql.Parsed) (refs []TableReference) {
 	var created []string
+	add := func(to connector.Config) {
+		ref := TableReference{to.String("SINK.CONNECTION"), to.String("SINK.SCHEMA"), to.String("SINK.TABLE")}
+		if to != nil && !c.by.Checked(ref) && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
 	for _, p := range list {
 		var to connector.Config
 		switch st := p.Statement.(type) {
@@ -102,17 +108,43 @@ func (c *Catalog) UncheckedTables(list []sql.Parsed) (refs []TableReference) {
 			}
 		case *sql.CreateQuery, *sql.Resume:
 			into := c.sinkOf(st)
-			if s, _ := c.Sink(into); s.Type == connector.Postgres && !slices.Contains(created, strings.ToLower(into)) {
-				to = maps.Clone(s.Config)
-				to["SINK.CONNECTION"] = to[ConnectionID]
+			if s, _ := c.Sink(into); !slices.Contains(created, strings.ToLower(into)) {
+				to = keptTable(s)
+			}
+		case *sql.CreateLogicalSource:
+			if st.Existing == sql.ReplaceExisting {
+				c.readersWrite(st.Name.Text, add)
+			}
+		case *sql.CreatePhysicalSource:
+			if st.Existing == sql.ReplaceExisting {
+				c.readersWrite(st.Logical.Text, add)
 			}
 		}
-		ref := TableReference{to.String("SINK.CONNECTION"), to.String("SINK.SCHEMA"), to.String("SINK.TABLE")}
-		if to != nil && !c.by.Checked(ref) {
-			refs = append(refs, ref)
-		}
+		add(to)
 	}
 	return refs
+}
+
+// readersWrite tells of the tables that the queries of a logical source write to: they may begin anew.
+func (c *Catalog) readersWrite(logical string, add func(connector.Config)) {
+	for _, q := range c.queries {
+		if q.Desired == Running && !q.State.Final() && slices.ContainsFunc(c.Physical(logical), func(p PhysicalSource) bool {
+			return slices.Contains(q.Sources, p.ID)
+		}) {
+			sink, _ := c.Sink(q.Sink)
+			add(keptTable(sink))
+		}
+	}
+}
+
+// keptTable are the settings of a sink of the type POSTGRES, whose connection is named by its id; nil of others.
+func keptTable(s Sink) connector.Config {
+	if s.Type != connector.Postgres {
+		return nil
+	}
+	to := maps.Clone(s.Config)
+	to["SINK.CONNECTION"] = to[ConnectionID]
+	return to
 }
 
 // sinkOf is the sink of a query that a statement begins.

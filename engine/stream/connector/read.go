@@ -27,7 +27,9 @@ type lines struct {
 	r         io.Reader
 	delimiter byte
 	// field divides the fields of CSV; 0: there are no quotes.
-	field      byte
+	field byte
+	// torn: who writes comes again after the end, which may have torn a line. What has no delimiter is none.
+	torn       bool
 	buffer     []byte
 	begin, end int
 	long       bool // inside of a line that is too long, and was told of
@@ -165,10 +167,10 @@ func (l *lines) rest() ([]byte, error) {
 	switch {
 	case len(line) == 0:
 		return nil, l.failed
-	case errors.Is(l.failed, io.EOF):
+	case errors.Is(l.failed, io.EOF) && !l.torn:
 		return line, nil
 	}
-	return nil, errSkipped // a connection was torn within it
+	return nil, errSkipped // a connection was torn within it, or may have been
 }
 
 // errNoData is returned by readers that have nothing for the moment.

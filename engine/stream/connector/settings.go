@@ -5,7 +5,9 @@ package connector
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,6 +21,8 @@ type setting struct {
 	defaultValue any // nil: it has to be given
 	// unsaid: a source or sink does not show it, nor keep it, unless it is given. It is false then.
 	unsaid bool
+	// later: sources and sinks of earlier versions do not have it, and are as if it were false.
+	later bool
 	// check returns what is wrong with a value, or nothing. The value has the type of the standard; text where that
 	// is nil.
 	check func(v any) string
@@ -128,8 +132,8 @@ func host(v any) string {
 	case name == "":
 		return notEmpty(v)
 	case egress.IsForbiddenHost(name):
-		return "leads to an address of the link, or one where a cloud tells a machine its own keys: nobody is spoken with " +
-			"there"
+		return "leads to an address of the link, or one where a cloud tells a machine its own keys: connections to it " +
+			"are refused"
 	}
 	return ""
 }
@@ -204,7 +208,7 @@ var settings = map[string][]setting{
 		{path: "SOURCE.FOLLOW", defaultValue: false, unsaid: true, check: anyValue}}, parser...),
 	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: host},
 		{path: "SOURCE.SOCKET_PORT", defaultValue: int64(0), check: between(1, 65535)},
-		{path: "SOURCE.RECONNECT", defaultValue: true, check: anyValue}}, parser...),
+		{path: "SOURCE.RECONNECT", defaultValue: true, later: true, check: anyValue}}, parser...),
 	"source " + System: {{path: "SOURCE.STREAM", check: streamName}},
 	"sink " + File: {
 		{path: "SINK.FILE_PATH", check: inFolder},
@@ -244,6 +248,23 @@ func SourceConfig(kind, source string, at int, given []sql.Setting) (Config, err
 // SinkConfig checks the settings of a sink; the error is an InvalidConfig.
 func SinkConfig(kind, source string, at int, given []sql.Setting) (Config, error) {
 	return config("sink "+kind, source, at, given)
+}
+
+// SameSource reports whether a source that is there is what a statement with some settings would make. What an earlier
+// version has not kept of it is false, and is the same where the statement does not say it.
+func SameSource(kind string, there, made Config, given []sql.Setting) bool {
+	is := maps.Clone(there)
+	for _, s := range settings["source "+kind] {
+		_, kept := is[s.path]
+		v, has := made[s.path]
+		if kept || !has || !s.later && !s.unsaid {
+			continue
+		}
+		if said := slices.ContainsFunc(given, func(g sql.Setting) bool { return g.Path == s.path }); !said || v == false {
+			is[s.path] = v
+		}
+	}
+	return reflect.DeepEqual(is, made)
 }
 
 func config(kind, source string, at int, given []sql.Setting) (Config, error) {

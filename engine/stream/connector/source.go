@@ -109,6 +109,7 @@ func Open(ctx context.Context, kind string, c Config, columns []column.Column, f
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.conn = conn
 	s.rows = newRows(&quietConn{conn}, columns, c)
+	s.torn = s.reconnects
 	s.batchTimeout = idleTimeout
 	return s, nil
 }
@@ -205,7 +206,7 @@ func (s *socket) reconnect(lost error) error {
 	}
 	_ = s.conn.Close()
 	s.conn = conn
-	s.lines = lines{r: &quietConn{conn}, delimiter: s.delimiter, field: s.field, buffer: s.buffer}
+	s.lines = lines{r: &quietConn{conn}, delimiter: s.delimiter, field: s.field, torn: s.torn, buffer: s.buffer}
 	s.skip = s.header
 	s.tell("")
 	return nil

@@ -86,6 +86,11 @@ type Coordinator struct {
 	mu sync.Mutex
 	// running are the deployments of queries, by id.
 	running map[int64]*deployment
+	// failed are attempts that have ended here, and of which something may be on workers that do not answer, until the
+	// next one begins.
+	failed map[int64]*deployment
+	// away is since when workers are not there, by their names in small letters.
+	away map[string]time.Time
 	// ended is what became of the rows of queries that ran here and have ended, until they are dropped.
 	ended map[int64]Live
 	// stays are since when queries are in their states, as far as this server has seen it.
@@ -108,9 +113,18 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watches: newWatching(), sent: SentStates{},
-		running: map[int64]*deployment{}, ended: map[int64]Live{}, stays: map[int64]stay{},
-		renewing: make(chan struct{}, 1)}
+	c := &Coordinator{
+		o:        o,
+		wake:     make(chan struct{}, 1),
+		watches:  newWatching(),
+		sent:     SentStates{},
+		running:  map[int64]*deployment{},
+		failed:   map[int64]*deployment{},
+		away:     map[string]time.Time{},
+		ended:    map[int64]Live{},
+		stays:    map[int64]stay{},
+		renewing: make(chan struct{}, 1),
+	}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}

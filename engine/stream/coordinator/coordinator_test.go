@@ -432,3 +432,98 @@ func TestStatementsAreCheckedBeforeTheyAreApplied(t *testing.T) {
 		}
 	}
 }
+
+// customer has one connection, whose table has two columns; it is restricted to one user.
+type customer struct {
+	owner      string
+	production bool
+	confirmed  bool
+	user       string
+}
+
+func (s *customer) Grant(_ context.Context, connection string) catalog.ConnectionGrant {
+	if s.user != s.owner {
+		return catalog.ConnectionGrant{Ref: connection, Err: errors.New("the connection is not " + s.user + "'s")}
+	}
+	return catalog.ConnectionGrant{Ref: connection, Exists: true, ID: "1", Name: "shop", Driver: "postgres",
+		Production: s.production, Confirmed: s.confirmed}
+}
+
+func (*customer) Describe(context.Context, string, string, string) (postgres.Table, error) {
+	return postgres.Table{Schema: "public", Name: "t", Version: 150000,
+		Columns: []postgres.Column{{Name: "x", Type: "bigint", Base: "int8"}}}, nil
+}
+
+// sourceless are feeds that open no source for now.
+type sourceless struct{ *pipes }
+
+func (sourceless) Source(context.Context, catalog.PhysicalSource, []column.Column) (connector.Source, error) {
+	return nil, errors.New("there is none")
+}
+
+// TestWhoReplacesASourceWritesWhereItsQueriesWrite: the rows of a source that somebody puts in the place of another one
+// go into the tables of its queries with the rights, and the confirmation, of who has said so, or not at all; and what
+// does not fit a table is refused there and then.
+func TestWhoReplacesASourceWritesWhereItsQueriesWrite(t *testing.T) {
+	t.Parallel()
+	k, shop := &catalogtest.Store{}, &customer{owner: "ann"}
+	c := openOver(t, coordinator.Options{Store: k, Connectors: sourceless{&pipes{}}, Owner: "one", Tables: shop})
+	as := func(user, text string) error {
+		t.Helper()
+		shop.user = user
+		_, err := c.Execute(t.Context(), text, catalog.Author{Name: user, UserID: "id of " + user}, shop)
+		return err
+	}
+	const source = "CREATE OR REPLACE PHYSICAL SOURCE FOR a TYPE FILE SET('%s.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE)"
+	if err := as("ann", "CREATE LOGICAL SOURCE a(x INT32, y TEXT);"+fmt.Sprintf(source, "ann")+
+		";CREATE SINK s TYPE POSTGRES SET('shop' AS SINK.CONNECTION, 't' AS SINK.TABLE);"+
+		"CREATE QUERY q AS SELECT x FROM a INTO s; CREATE SINK p TYPE PRINT; CREATE QUERY r AS SELECT x FROM a INTO p"); err != nil {
+		t.Fatal(err)
+	}
+	creators := func() string {
+		t.Helper()
+		all, err := k.CatalogContents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := all.Physical[0].Config.String("SOURCE.FILE_PATH")
+		for _, q := range all.Queries {
+			text += fmt.Sprintf(" %s %s %s %q", q.Name, q.CreatedBy, q.CreatedByID, q.Confirmed)
+		}
+		return text
+	}
+	before := creators()
+	var refused *sql.Error
+	for _, text := range []string{fmt.Sprintf(source, "bob"), "CREATE OR REPLACE LOGICAL SOURCE a(x INT16, y TEXT)"} {
+		if err := as("bob", text); !errors.As(err, &refused) || refused.Kind != sql.ReferencedQueryExists ||
+			!strings.Contains(refused.Message, "the query q could not go on: the connection is not bob's") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := as("ann", "CREATE OR REPLACE LOGICAL SOURCE a(x TEXT, y TEXT)"); !errors.As(err, &refused) ||
+		refused.Kind != sql.ReferencedQueryExists || !strings.Contains(refused.Message, "t.x is bigint") {
+		t.Errorf("%v", err)
+	}
+	if is := creators(); is != before {
+		t.Errorf("half of what was refused is kept: %s", is)
+	}
+	shop.owner, shop.production = "bob", true
+	if err := as("bob", fmt.Sprintf(source, "bob")); !errors.Is(err, catalog.ErrUnconfirmed) {
+		t.Errorf("nobody has confirmed it: %v", err)
+	}
+	shop.confirmed = true
+	if err := as("bob", fmt.Sprintf(source, "bob")); err != nil {
+		t.Fatal(err)
+	}
+	// The other query writes to nothing of anybody's.
+	if is := creators(); is != `bob.csv q bob id of bob ["1"] r ann id of ann []` {
+		t.Error(is)
+	}
+	// A sink that writes nowhere has nobody confirm it.
+	if err := as("eve", "CREATE OR REPLACE SINK s TYPE PRINT"); err != nil {
+		t.Fatal(err)
+	}
+	if is := creators(); is != `bob.csv q bob id of bob [] r ann id of ann []` {
+		t.Error(is)
+	}
+}

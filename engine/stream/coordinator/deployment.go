@@ -311,6 +311,14 @@ func (d *deployment) hosts() []string {
 	return slices.Sorted(maps.Keys(d.parts))
 }
 
+// fragments are what is known of all of them.
+func (d *deployment) fragments() (list []catalog.Fragment) {
+	for _, host := range d.hosts() {
+		list = append(list, d.observe(catalog.Fragment{Host: host}))
+	}
+	return list
+}
+
 func (d *deployment) state(p *deployedFragment) catalog.FragmentState {
 	d.mu.Lock()
 	defer d.mu.Unlock()

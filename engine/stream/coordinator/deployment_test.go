@@ -178,3 +178,34 @@ func TestTheLastAttemptIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLeftOfAReplacedQuery: something may run wherever it is not known to have ended, until its worker has been
+// away for long enough; who is there is asked.
+func TestWhatIsLeftOfAReplacedQuery(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		state             catalog.FragmentState
+		there             bool
+		since, away       time.Duration
+		asked, mayBeThere bool
+	}{
+		{catalog.FragmentStopped, true, time.Second, 0, false, false},
+		{catalog.FragmentTerminated, false, time.Second, time.Second, false, false},
+		{catalog.FragmentStarted, true, time.Hour, 0, true, true},
+		{catalog.FragmentRunning, true, time.Second, 0, true, true},
+		{catalog.FragmentStarted, false, time.Second, time.Second, false, true},
+		{catalog.FragmentStarted, false, time.Hour, time.Second, false, true},
+		{catalog.FragmentStarted, false, time.Second, time.Hour, false, true},
+		{catalog.FragmentStarted, false, time.Hour, time.Hour, false, false},
+	} {
+		w := Workers{
+			Active:    func(string) bool { return tc.there },
+			AwaySince: func(string) time.Time { return now.Add(-tc.away) },
+		}
+		ask, all := leftovers([]catalog.Fragment{{Host: "n", State: tc.state}}, w, now.Add(-tc.since), now)
+		if (len(ask) > 0) != tc.asked || (len(all) > 0) != tc.mayBeThere {
+			t.Errorf("%+v: %q are asked, %q are waited for", tc, ask, all)
+		}
+	}
+}

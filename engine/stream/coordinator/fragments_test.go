@@ -175,6 +175,13 @@ func (c *cluster) leaves(name string, held bool) {
 	c.left[name], c.held[name] = true, held
 }
 
+// hold has nothing arrive of what a node sends, though it is there.
+func (c *cluster) hold(name string, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[name] = held
+}
+
 // holds reports whether what a node has sent does not arrive.
 func (c *cluster) holds(name string) bool {
 	c.mu.Lock()

@@ -36,6 +36,10 @@ const (
 	// MinReleaseAfter is that of a worker that an operator has removed, and the least that options may say: a fragment
 	// ends by itself 15 s after its server has fallen silent.
 	MinReleaseAfter = 20 * time.Second
+	// maxReplacedDrain is how long rows of a query that was replaced may be on their way to its sink; then it is ended.
+	maxReplacedDrain = 2 * time.Minute
+	// tellReplacedAfter is from when on a query says that it waits for the end of what ran before.
+	tellReplacedAfter = 2 * time.Second
 	// minRetryDelay and longestWait are between attempts to start a fragment.
 	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = 15 * time.Second
@@ -63,6 +67,8 @@ type Workers struct {
 	Active func(host string) bool
 	// Removed says whether an operator has taken a worker out that is not there; nil where none was.
 	Removed func(host string) bool
+	// AwaySince says since when a worker has not been there; nil where that is not known.
+	AwaySince func(host string) time.Time
 	// ReleaseAfter is from when on what a query that ends has on a worker that is not there counts as gone; 0 is
 	// ReleaseAfter.
 	ReleaseAfter time.Duration
@@ -81,6 +87,22 @@ func (w Workers) releaseAfter(host string) time.Duration {
 	return after
 }
 
+// away is for how long a worker has not been there, counted from a time at the earliest.
+func (w Workers) away(host string, since, now time.Time) time.Duration {
+	if w.AwaySince != nil {
+		if at := w.AwaySince(host); at.After(since) {
+			since = at
+		}
+	}
+	return now.Sub(since)
+}
+
+// released reports whether what was on a worker counts as gone: it has not been there for long enough, and somebody has
+// wanted the end of it for as long.
+func (w Workers) released(host string, since, now time.Time) bool {
+	return !w.Active(host) && w.away(host, since, now) > w.releaseAfter(host)
+}
+
 // Decide returns the query as it is next, and what its fragments are told then. What it returns for the same query a
 // second time is the same query, and at most the same words. Since, of the query, is by the clock of who asks.
 func Decide(q catalog.Query, w Workers, now time.Time) (catalog.Query, []Action) {
@@ -91,11 +113,12 @@ func Decide(q catalog.Query, w Workers, now time.Time) (catalog.Query, []Action)
 	if q.Desired == catalog.Suspended {
 		return suspended(q, w, now)
 	}
-	if host := removedHost(q, w); host != "" && !q.State.Final() && q.State != catalog.Terminating {
+	if host := removedHost(q, w, now); host != "" && !q.State.Final() && q.State != catalog.Terminating {
 		return fail(q, "the worker "+host+", which it reads or writes on, was removed", now), nil
 	}
 	switch q.State {
 	case catalog.Pending:
+		q.Failure = "" // what it has waited for is over
 		return setState(q, catalog.Deploying, now), nil
 	case catalog.Deploying:
 		return beginDeployment(q, w.Active, now)
@@ -112,24 +135,38 @@ func Decide(q catalog.Query, w Workers, now time.Time) (catalog.Query, []Action)
 	return q, nil
 }
 
-// removedHost is a worker of the query that an operator has taken out, "" where there is none.
-func removedHost(q catalog.Query, w Workers) string {
+// removedHost is a worker of the query that an operator has taken out, "" where there is none. One that is added again
+// soon, maybe with another address, was not.
+func removedHost(q catalog.Query, w Workers, now time.Time) string {
 	for _, f := range q.Fragments {
-		if w.removed(f.Host) {
+		if w.removed(f.Host) && w.away(f.Host, time.Time{}, now) > MinReleaseAfter {
 			return f.Host
 		}
 	}
 	return ""
 }
 
-// release notes that what a query that ends has on workers that are not there is gone, where it has been in its state
-// for long enough.
+// release notes that what a query that ends has on workers that are not there is gone, where both are so for long enough.
 func release(q *catalog.Query, w Workers, now time.Time) {
 	for i := range q.Fragments {
-		if f := &q.Fragments[i]; !f.State.Final() && !w.Active(f.Host) && now.Sub(q.Since) > w.releaseAfter(f.Host) {
+		if f := &q.Fragments[i]; !f.State.Final() && w.released(f.Host, q.Since, now) {
 			f.State = catalog.FragmentStopped
 		}
 	}
+}
+
+// leftovers are the workers on which something may run of an attempt that another query has taken the place of: those
+// that can be asked whether it has ended, and all of them. since is when its end was wanted.
+func leftovers(parts []catalog.Fragment, w Workers, since, now time.Time) (ask, all []string) {
+	for _, f := range parts {
+		if f.State.Final() || w.released(f.Host, since, now) {
+			continue
+		}
+		if all = append(all, f.Host); w.Active(f.Host) {
+			ask = append(ask, f.Host)
+		}
+	}
+	return ask, all
 }
 
 // setState changes the state, unless it is that.

@@ -379,6 +379,42 @@ func TestARemovedWorkerHoldsNothing(t *testing.T) {
 	}
 }
 
+// TestAWorkerIsReleasedForTheTimeItIsAway, and not for how long its query has been in a state: what hangs on a worker
+// that is there runs on when that is lost for a moment. One that was removed and added again has kept its queries.
+func TestAWorkerIsReleasedForTheTimeItIsAway(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		state, desired catalog.State
+		since, away    time.Duration
+		removed        bool
+		want           catalog.State
+	}{
+		{catalog.Terminating, catalog.Running, time.Hour, time.Second, false, catalog.Terminating},
+		{catalog.Terminating, catalog.Running, time.Hour, coordinator.ReleaseAfter, false, catalog.Terminating},
+		{catalog.Terminating, catalog.Running, time.Hour, coordinator.ReleaseAfter + 1, false, catalog.Failed},
+		{catalog.Terminating, catalog.Running, time.Second, time.Hour, false, catalog.Terminating},
+		{catalog.Terminating, catalog.Suspended, time.Hour, time.Second, false, catalog.Terminating},
+		{catalog.Terminating, catalog.Suspended, time.Hour, time.Hour, false, catalog.Suspended},
+		{catalog.StoppingStuck, catalog.Stopped, time.Hour, time.Second, false, catalog.StoppingStuck},
+		{catalog.StoppingStuck, catalog.Stopped, time.Hour, time.Hour, false, catalog.Stopped},
+		{catalog.StoppingStuck, catalog.Stopped, time.Hour, coordinator.MinReleaseAfter, true, catalog.StoppingStuck},
+		{catalog.StoppingStuck, catalog.Stopped, time.Hour, coordinator.MinReleaseAfter + 1, true, catalog.Stopped},
+		{catalog.Running, catalog.Running, time.Hour, 0, true, catalog.Deploying},
+		{catalog.Deploying, catalog.Running, time.Hour, coordinator.MinReleaseAfter, true, catalog.Deploying},
+		{catalog.Deploying, catalog.Running, time.Hour, coordinator.MinReleaseAfter + 1, true, catalog.Terminating},
+	} {
+		q := query(c.state, catalog.FragmentStopped, catalog.FragmentStarted)
+		q.Desired = c.desired
+		now := epoch.Add(c.since)
+		w := coordinator.Workers{Active: func(host string) bool { return host != "b" },
+			AwaySince: func(string) time.Time { return now.Add(-c.away) },
+			Removed:   func(host string) bool { return c.removed && host == "b" }}
+		if got, _ := coordinator.Decide(q, w, now); got.State != c.want {
+			t.Errorf("%+v: it is %s", c, got.State)
+		}
+	}
+}
+
 // TestNobodyWaitsForAnotherClock: a next attempt that is further off than any wait was written down by another clock.
 func TestNobodyWaitsForAnotherClock(t *testing.T) {
 	t.Parallel()

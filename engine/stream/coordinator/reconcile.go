@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,7 +86,7 @@ func (c *Coordinator) loop(ctx context.Context) {
 func (c *Coordinator) abandon() {
 	c.mu.Lock()
 	running := c.running
-	c.running = map[int64]*deployment{}
+	c.running, c.failed = map[int64]*deployment{}, map[int64]*deployment{}
 	c.term++
 	c.mu.Unlock()
 	for _, d := range running {
@@ -127,7 +128,7 @@ func (c *Coordinator) runPass(ctx context.Context) (unsettled bool, err error) {
 			}
 		}
 	}
-	workers := Workers{Active: c.reaches(contents), ReleaseAfter: c.o.ReleaseAfter}
+	workers := Workers{Active: c.reaches(contents), AwaySince: c.awaySince, ReleaseAfter: c.o.ReleaseAfter}
 	if c.o.Cluster != nil {
 		workers.Removed = c.o.Cluster.Removed
 	}
@@ -135,6 +136,7 @@ func (c *Coordinator) runPass(ctx context.Context) (unsettled bool, err error) {
 		return true, err
 	}
 	c.forget(contents)
+	c.lookAway(contents, workers.Active)
 	turns := make(chan catalog.Query)
 	var mu sync.Mutex
 	var working sync.WaitGroup
@@ -202,6 +204,47 @@ func (c *Coordinator) reaches(contents catalog.Contents) func(host string) bool 
 	}
 }
 
+// lookAway notes since when workers of queries, and of what ran of them before, are not there.
+func (c *Coordinator) lookAway(contents catalog.Contents, active func(host string) bool) {
+	now := c.o.Now().UTC()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.away
+	c.away = map[string]time.Time{}
+	look := func(host string) {
+		if host = strings.ToLower(host); active(host) {
+			return
+		}
+		since, known := was[host]
+		if !known {
+			since = now
+		}
+		c.away[host] = since
+	}
+	for _, q := range contents.Queries {
+		for _, f := range q.Fragments {
+			look(f.Host)
+		}
+	}
+	for _, of := range []map[int64]*deployment{c.running, c.failed} {
+		for _, d := range of {
+			for _, host := range d.hosts() {
+				look(host)
+			}
+		}
+	}
+}
+
+// awaySince is since when a worker is not there, as far as this server has seen it.
+func (c *Coordinator) awaySince(host string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since, known := c.away[strings.ToLower(host)]; known {
+		return since
+	}
+	return c.o.Now().UTC()
+}
+
 // sweeping sweeps every few seconds, beside what is looked at: a worker that does not answer holds nothing up.
 func (c *Coordinator) sweeping(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
@@ -267,6 +310,11 @@ func (c *Coordinator) forget(contents catalog.Contents) {
 			delete(c.stays, id)
 		}
 	}
+	for id, d := range c.failed {
+		if epoch, mine := epochs[id]; !mine || epoch != d.key.Epoch {
+			delete(c.failed, id)
+		}
+	}
 	for id := range c.ended {
 		if !slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.ID == id }) {
 			delete(c.ended, id)
@@ -321,13 +369,13 @@ func (c *Coordinator) adopt(q catalog.Query) *deployment {
 // reconcile brings one query nearer to what is desired of it.
 func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
 	workers Workers) (unsettled bool, err error) {
-	here, active := c.adopt(kept), workers.Active
-	if here != nil && !here.created.Equal(kept.CreatedAt) {
-		if !c.endReplaced(here, kept, active) {
-			return true, nil // its end wakes the reconciler
+	now := c.o.Now().UTC().Truncate(time.Microsecond)
+	if before := c.replacedAttempt(kept); before != nil {
+		if why := c.endReplaced(before, kept, workers, now); why != "" {
+			return true, c.noteWait(ctx, kept, why, now) // its end wakes the reconciler
 		}
-		here = c.adopt(kept)
 	}
+	here, active := c.adopt(kept), workers.Active
 	if here != nil {
 		for _, f := range kept.Fragments {
 			if !sql.SameName(f.Host, Server) && !active(f.Host) {
@@ -340,7 +388,6 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 	}
 	q := observe(kept, here)
 	var do []Action
-	now := c.o.Now().UTC().Truncate(time.Microsecond)
 	since := c.stay(kept, now)
 	q.Since = since
 	for {
@@ -375,37 +422,80 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 	if q.State.Final() {
 		c.keepCounts(q.ID)
 		delete(c.running, q.ID) // it has ended, and that is kept
+		delete(c.failed, q.ID)
 	} else if d := c.running[q.ID]; d != nil && d == here && failedHere(d, q) {
 		c.keepCounts(q.ID)
 		delete(c.running, q.ID)
+		c.failed[q.ID] = d
 	}
 	return !q.State.Final() && q.State != catalog.Running, nil
 }
 
-// endReplaced ends what runs of a query that another one has taken the place of, and reports whether it has ended. Rows
-// on their way reach the sink where the one before was dropped so.
-func (c *Coordinator) endReplaced(d *deployment, q catalog.Query, active func(string) bool) bool {
-	lost := false
-	for _, f := range d.hosts() {
-		if !sql.SameName(f, Server) && !active(f) {
-			d.markLost(f, "is UNREACHABLE")
-			lost = true
+// replacedAttempt is what ran of a query that another one has taken the place of, until it is known to have ended; nil
+// where nothing did.
+func (c *Coordinator) replacedAttempt(q catalog.Query) *deployment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range []*deployment{c.running[q.ID], c.failed[q.ID]} {
+		if d != nil && !d.created.Equal(q.CreatedAt) {
+			return d
 		}
 	}
-	if q.Graceful && !lost {
+	return nil
+}
+
+// endReplaced ends what runs of a query that another one has taken the place of, and says what has not ended, nothing
+// once all of it is known to be gone. Rows on their way reach the sink where the one before was dropped so, unless that
+// takes too long.
+func (c *Coordinator) endReplaced(d *deployment, q catalog.Query, workers Workers, now time.Time) (why string) {
+	since := c.stay(q, now)
+	drains := q.Graceful && now.Sub(since) <= maxReplacedDrain
+	for _, host := range d.hosts() {
+		if !sql.SameName(host, Server) && !workers.Active(host) {
+			d.markLost(host, "is UNREACHABLE")
+			drains = false
+		}
+	}
+	if drains {
 		d.drain()
 	} else {
 		d.fail()
 	}
 	if !isClosed(d.done) {
-		return false
+		if why = "what ran of it before has not ended"; drains {
+			why += ": its last rows are on their way to the sink"
+		}
+		return why
+	}
+	ask, all := leftovers(d.fragments(), workers, since, now)
+	for _, host := range ask {
+		d.confirm(host)
+	}
+	if len(all) > 0 {
+		return "what ran of it before is not known to have ended on " + strings.Join(all, ", ")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running[q.ID] == d {
-		delete(c.running, q.ID)
+	for _, of := range []map[int64]*deployment{c.running, c.failed} {
+		if of[q.ID] == d {
+			delete(of, q.ID)
+		}
 	}
-	return true
+	return ""
+}
+
+// noteWait keeps why a query that is wanted has not begun, where that takes a while.
+func (c *Coordinator) noteWait(ctx context.Context, q catalog.Query, why string, now time.Time) error {
+	if q.Desired != catalog.Running || q.Failure == why || now.Sub(c.stay(q, now)) < tellReplacedAfter {
+		return nil
+	}
+	q.Failure = why
+	err := c.o.Store.AdvanceQuery(ctx, q)
+	if errors.Is(err, store.ErrFenced) {
+		c.wakeLoop()
+		return nil
+	}
+	return err
 }
 
 // stay is how long a query is in its state, as its owner has seen it.
@@ -451,6 +541,7 @@ func (c *Coordinator) perform(a Action, q catalog.Query, contents catalog.Conten
 	switch {
 	case a.Do == Start && (c.term != term || !c.leaseValid()):
 	case a.Do == Start && (d == nil || isClosed(d.done)):
+		delete(c.failed, q.ID)
 		// All fragments begin together: what is told to one of them is told to all.
 		c.running[q.ID] = deploy(c.o, q, contents, c.wakeLoop)
 	case a.Do == Start || d == nil:

@@ -157,6 +157,7 @@ func TestWhatWatchesShowHasAnOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	v.Timeout = time.Hour // of a machine that is busy, too
 	open := func(ctx context.Context, user string) <-chan error {
 		t.Helper()
 		begun, ended := make(chan bool, 100), make(chan error, 2)
@@ -172,7 +173,7 @@ func TestWhatWatchesShowHasAnOwner(t *testing.T) {
 		case <-begun:
 		case err := <-ended:
 			ended <- err
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no answer")
 		}
 		return ended
@@ -194,7 +195,7 @@ func TestWhatWatchesShowHasAnOwner(t *testing.T) {
 	select {
 	case err := <-open(ctx, "eve"):
 		refused(err, "your watches of the catalog would show more than 32 MiB together")
-	case <-time.After(time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a user's watches show more than they may")
 	}
 	other := open(ctx, "bob")
@@ -210,7 +211,7 @@ func TestWhatWatchesShowHasAnOwner(t *testing.T) {
 		select {
 		case err := <-ended:
 			refused(err, "need the memory of the WATCH")
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no watch has ended")
 		}
 	}
@@ -224,7 +225,7 @@ func TestWhatWatchesShowHasAnOwner(t *testing.T) {
 	default:
 	}
 	cancel()
-	for end := time.Now().Add(10 * time.Second); limits.Pool.Used() > 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); limits.Pool.Used() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d bytes are counted of no watch", limits.Pool.Used())
 		}

@@ -59,6 +59,8 @@ type View struct {
 	query   *sql.Select
 	Table   string
 	Columns []string
+	// Timeout is how long finding out what it shows may take, a second unless somebody sets it.
+	Timeout time.Duration
 	key     int
 }
 
@@ -116,7 +118,7 @@ func Parse(source string) (*View, error) {
 			return nil, err
 		}
 	}
-	v := &View{source: source, query: s, key: -1}
+	v := &View{source: source, query: s, Timeout: viewTimeout, key: -1}
 	if !slices.ContainsFunc(s.Items, func(i sql.Item) bool { return i.Expr == nil }) {
 		of := &sql.Column{Name: sql.Name{Text: hidden, At: s.At}}
 		s.Items = append(s.Items, sql.Item{Expr: of, At: s.At})
@@ -163,17 +165,17 @@ func (v *View) tooMuch(format string, args ...any) error {
 		format, args...)
 }
 
-// Apply returns what the view shows of a table's rows. It takes a second at most, and ends when ctx does. The account
+// Apply returns what the view shows of a table's rows. It takes as long as its timeout at most, and ends when ctx does. The account
 // counts what evaluating takes, and afterwards the Size of what is returned, which whoever drops it frees.
 func (v *View) Apply(ctx context.Context, account *memory.Account, rows []catalog.Row) (ViewRows, error) {
-	working, cancel := context.WithTimeout(ctx, viewTimeout)
+	working, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()
 	held := account.Used()
 	a, err := v.apply(working, account, rows)
 	if err != nil {
 		account.Free(account.Used() - held)
 		if working.Err() != nil && ctx.Err() == nil {
-			return nil, v.tooMuch("the WATCH takes more than %s", viewTimeout)
+			return nil, v.tooMuch("the WATCH takes more than %s", v.Timeout)
 		}
 		var e *memory.ExceededError
 		if errors.As(err, &e) {

@@ -189,7 +189,7 @@ func TestAnEndpointThatLeadsToTheLink(t *testing.T) {
 		return err
 	}
 	if err := open("http://169.254.169.254"); !engine.HasCode(err, engine.CodeInvalid) ||
-		!strings.Contains(err.Error(), "nobody is spoken with") {
+		!strings.Contains(err.Error(), "connections to it are refused") {
 		t.Errorf("an address: %v", err)
 	}
 	egresstest.StubDNS(t, egresstest.Metadata)

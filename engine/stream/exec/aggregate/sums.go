@@ -178,6 +178,39 @@ func (e *floatSum) value(divisor float64) float64 {
 	return math.Ldexp(all.value()/divisor, greatShift)
 }
 
+// whole is the sum as one with what rounding lost. Where that has no room it is infinite, with what is great of it as
+// lost.
+func (e *floatSum) whole() compensatedSum {
+	if e.infinite || e.great.value() == 0 {
+		return e.small
+	}
+	great := e.great.sum + e.great.lost
+	lost := e.great.lost - (great - e.great.sum) // exact: what is lost is small
+	if v := math.Ldexp(great, greatShift); v-v == 0 {
+		return compensatedSum{v, math.Ldexp(lost, greatShift) + e.small.value()}
+	}
+	return compensatedSum{math.Copysign(math.Inf(1), great), great}
+}
+
+// setWhole takes what whole has given, or an earlier version.
+func (e *floatSum) setWhole(w compensatedSum) {
+	switch {
+	case e.infinite:
+		e.small = w
+	case math.IsInf(w.sum, 0) && w.lost-w.lost == 0 && math.Abs(w.lost) >= smallValue/2:
+		e.great.sum = w.lost
+	case math.Abs(w.sum) >= smallValue && w.sum-w.sum == 0:
+		e.great.sum = math.Ldexp(w.sum, -greatShift)
+		if math.Abs(w.lost) >= smallValue {
+			e.great.add(math.Ldexp(w.lost, -greatShift))
+		} else if w.lost-w.lost == 0 {
+			e.small.sum = w.lost
+		}
+	default:
+		e.small = w
+	}
+}
+
 // sumFloat is SUM and AVG of floats.
 type sumFloat struct {
 	sums    []floatSum

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
@@ -142,4 +143,84 @@ func TestSumsHaveRoomOnTheWay(t *testing.T) {
 
 func near(a, b float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-15*math.Abs(b)
+}
+
+// before is a sum of floats of the version before, which had no great parts.
+type before struct {
+	compensatedSum
+	n        int64
+	infinite bool
+}
+
+func (b *before) add(x float64) {
+	b.compensatedSum.add(x)
+	b.n++
+	b.infinite = b.infinite || x-x != 0
+}
+
+func (b *before) appendWire(to []byte) []byte {
+	return appendBool(binary.AppendVarint(appendFloat(appendFloat(to, b.sum), b.lost), b.n), b.infinite)
+}
+
+func (b *before) mergeWire(w *column.Wire) {
+	b.merge(compensatedSum{w.Float(), w.Float()})
+	b.n += w.Varint()
+	b.infinite = w.Byte() == 1 || b.infinite
+}
+
+// null reports whether the sum has no room.
+func (b *before) null() bool { v := b.value(); return v-v != 0 && !b.infinite }
+
+// TestSumsOfTwoVersions: a server of the version before reads of a node what comes to the same sum, or to NULL where
+// the node's part has no room, and what follows it; and what such a node sends is read here as it was meant.
+func TestSumsOfTwoVersions(t *testing.T) {
+	const great = math.MaxFloat64
+	f, err := New("SUM", column.Float64Type, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		parts [][]float64
+		// sum is that of the version before, NaN where it is NULL, and now that of this one from parts of that one.
+		sum, now float64
+	}{
+		"small":              {[][]float64{{1, 2}, {3}}, 6, 6},
+		"great":              {[][]float64{{1e300, 1, 2e300}, {1e290}}, 3.0000000001e300, 3.0000000001e300},
+		"great, then none":   {[][]float64{{1e300, 5}, {-1e300}}, 5, 5},
+		"no room on the way": {[][]float64{{1e308, 1e308}, {-1e308}}, math.NaN(), math.NaN()},
+		"room in each":       {[][]float64{{1e308}, {1e308, 0}, {-1e308}}, math.NaN(), 1e308},
+		"an infinity":        {[][]float64{{1e308, 1e308, math.Inf(1)}, {1}}, math.Inf(1), math.Inf(1)},
+		"no number":          {[][]float64{{math.NaN(), 1e300}, {1}}, math.NaN(), math.NaN()},
+	} {
+		var old before
+		whole := f.state(&expression.Faults{}).(*sumFloat)
+		whole.Grow(1)
+		for _, part := range c.parts {
+			s, of := f.state(&expression.Faults{}).(*sumFloat), &before{}
+			s.Grow(1)
+			for _, x := range part {
+				s.sums[0].add(x)
+				of.add(x)
+			}
+			w := column.NewWire(binary.AppendVarint(s.appendWire(nil, 0), 7))
+			old.mergeWire(w)
+			if next := w.Varint(); next != 7 || w.Len() > 0 || w.Err() != nil {
+				t.Errorf("%s: what follows the sum is %d, %d bytes are left, %v", name, next, w.Len(), w.Err())
+			}
+			w = column.NewWire(of.appendWire(nil))
+			if whole.mergeWire(0, w); w.Len() > 0 || w.Err() != nil {
+				t.Errorf("%s: %d bytes are left, %v", name, w.Len(), w.Err())
+			}
+		}
+		v := old.value()
+		if old.null() {
+			v = math.NaN()
+		}
+		if !near(v, c.sum) {
+			t.Errorf("%s: the version before reads %g", name, v)
+		}
+		if v := whole.sums[0].value(1); !near(v, c.now) && !(math.IsNaN(c.now) && v-v != 0) {
+			t.Errorf("%s: of the version before %g is read", name, v)
+		}
+	}
 }

@@ -102,35 +102,20 @@ func (s *sumInt) mergeWire(g int, w *column.Wire) {
 	s.sums[g].n += n
 }
 
-// The last byte of a sum of floats says what was added, and what follows.
-const (
-	wireInfinite = 1 << iota
-	wireGreat
-)
+// A sum of floats travels as a sum with what rounding lost, as versions without great parts read it: they come to the
+// same, and where the whole has no room to NULL.
 
 func (s *sumFloat) appendWire(to []byte, g int) []byte {
-	x, flags := &s.sums[g], byte(0)
-	if x.infinite {
-		flags |= wireInfinite
-	}
-	if x.great != (compensatedSum{}) {
-		flags |= wireGreat
-	}
-	to = append(binary.AppendVarint(appendFloat(appendFloat(to, x.small.sum), x.small.lost), x.n), flags)
-	if flags&wireGreat != 0 { // which earlier versions do not know
-		to = appendFloat(appendFloat(to, x.great.sum), x.great.lost)
-	}
-	return to
+	x := &s.sums[g]
+	whole := x.whole()
+	return appendBool(binary.AppendVarint(appendFloat(appendFloat(to, whole.sum), whole.lost), x.n), x.infinite)
 }
 
 func (s *sumFloat) mergeWire(g int, w *column.Wire) {
-	x := floatSum{small: compensatedSum{w.Float(), w.Float()}, n: w.Varint()}
-	flags := w.Byte()
-	x.infinite = flags&wireInfinite != 0
-	if flags&wireGreat != 0 {
-		x.great = compensatedSum{w.Float(), w.Float()}
-	}
+	whole := compensatedSum{w.Float(), w.Float()}
+	x := floatSum{n: w.Varint(), infinite: w.Byte() == 1}
 	if w.Err() == nil {
+		x.setWhole(whole)
 		s.sums[g].merge(&x)
 	}
 }
