@@ -24,6 +24,8 @@ type generator struct {
 	makers []*newKeys
 	// free gives new combinations of rows of other tables; nil where the plan has none.
 	free *combinations
+	// over says why there are no more operations.
+	over error
 	// thinkDue: the pause before the next operation has been issued.
 	thinkDue bool
 }
@@ -218,6 +220,9 @@ func (g *generator) checkRoom(kind int, list []source) error {
 
 // Fill writes the next operations.
 func (g *generator) Fill(b *sdk.Batch, max int) error {
+	if g.over != nil {
+		return g.over
+	}
 	g.keys.beginBatch()
 	for b.Len() < max && b.Size() < maxBatch {
 		if g.params.thinkMicros > 0 && !g.thinkDue {
@@ -227,7 +232,12 @@ func (g *generator) Fill(b *sdk.Batch, max int) error {
 		}
 		g.thinkDue = false
 		if err := g.one(b); err != nil {
-			return err
+			if b.Len() == 0 {
+				return err
+			}
+			// What was made before is executed first.
+			g.over = err
+			return nil
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ CREATE TABLE auth.users (instance_id uuid, id uuid NOT NULL PRIMARY KEY, aud var
     email_change_confirm_status <= 2));
 CREATE UNIQUE INDEX users_email_partial_key ON auth.users (email) WHERE is_sso_user = false;
 CREATE UNIQUE INDEX confirmation_token_idx ON auth.users (encrypted_password) WHERE encrypted_password !~ '^[0-9 ]*$';
-INSERT INTO auth.users (id, email) SELECT gen_random_uuid(), 'u' || g || '@example.org' FROM generate_series(1, 4000) g;
+INSERT INTO auth.users (id, email) SELECT gen_random_uuid(), 'u' || g || '@example.org' FROM generate_series(1, 1500) g;
 
 --= auth.identities
 CREATE TABLE auth.identities (provider_id text NOT NULL, user_id uuid NOT NULL REFERENCES auth.users ON DELETE CASCADE,
