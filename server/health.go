@@ -88,8 +88,8 @@ func (s *Server) healthz(c *fiber.Ctx) error {
 	return c.JSON(api.Healthy{Status: "ok"})
 }
 
-// readyz says whether a run can be created now, and otherwise why not, in words that tell a stranger nothing. Probes that
-// ask for less leave checks out: without a node the page still shows where others are added.
+// readyz says whether a run can be created now, and otherwise why not, in words that tell a stranger nothing. Probes
+// that ask for less leave checks out: without a node the page still shows where others are added.
 func (s *Server) readyz(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	left, err := excluded(c)

@@ -14,8 +14,8 @@ type ResultsChecker interface {
 	CheckResults() error
 }
 
-// CheckNodes is nil when a run of one connection would be taken in as far as nodes are concerned: one takes run workers,
-// or runs may wait for one.
+// CheckNodes is nil when a run of one connection would be taken in as far as nodes are concerned: one takes run
+// workers, or runs may wait for one.
 func (s *Service) CheckNodes() error {
 	return s.admission.CheckCapacity(engine.Scenario{Workload: engine.Workload{LoadMode: engine.LoadConcurrency,
 		ConcurrentConnections: 1}, Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 1,

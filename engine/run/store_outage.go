@@ -42,8 +42,8 @@ func (l *runLoop) failureOf(m protocol.WorkerState) string {
 }
 
 // failureText is why a run worker has failed while the control store was away for as long as a lease, as away says, or
-// was not. Where the run worker had no contact because this server could not renew its lease of the run, the cause is the
-// control store, and not the run worker. One that went with its node has a cause of its own.
+// was not. Where the run worker had no contact because this server could not renew its lease of the run, the cause is
+// the control store, and not the run worker. One that went with its node has a cause of its own.
 func failureText(m protocol.WorkerState, away string) string {
 	switch {
 	case m.Err == nil:
