@@ -155,8 +155,9 @@ func (s *Service) TakeOverToStop(ctx context.Context, runID string, command int6
 	}
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	s.opts.Routines.Go(func() {
-		limited, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreTimeout)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writer.StoreTimeout)
 		defer cancel()
+		defer context.AfterFunc(s.opts.Lifetime, cancel)() //nolint:contextcheck // the process ends what outlives its request
 		run, err := s.opts.Store.Run(limited, runID)
 		if err == nil && run.Status.Live() {
 			err = s.takeOver(limited, run, "The server that carried it did not answer", takeover{
