@@ -63,8 +63,9 @@ func listRuns(t *testing.T, s *postgres.Store) {
 	rate := 0.25
 	passed := true
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r0", RunID: "r0", Passed: &passed,
-		Figures: &engine.Figures{Operations: 4, QPS: new(1000.0), LatencyMs: &engine.LatencyMs{P50: 1, P95: 2, P99: 3},
-			Errors: engine.ErrorFigures{Rate: &rate}},
+		Figures: &engine.Figures{Operations: 4, DurationSeconds: 1, QPS: new(1000.0),
+			LatencyMs: &engine.LatencyMs{P50: 1, P95: 2, P99: 3},
+			Errors:    engine.ErrorFigures{Rate: &rate}},
 		Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}))
 	for name, c := range map[string]struct {
 		filter store.RunFilter

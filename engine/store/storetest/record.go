@@ -145,16 +145,28 @@ func results(t *testing.T, s Store) {
 			WorkerID: fmt.Sprint("worker-", g), Status: engine.StatusRunning, StartTime: engine.At(Noon)})
 	}
 	Must(t, s.SaveResult(ctx, children...))
-	parent := engine.RunResult{ResultID: "r1", RunID: "r1", Status: engine.StatusCompleted, Passed: &passed,
-		EndTime: engine.At(Noon), EnrichmentStatus: "SKIPPED", Environment: &engine.Environment{CPUs: 2},
-		Figures: &engine.Figures{Operations: 5, DurationSeconds: 2, QPS: new(2.5), LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
-			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
+	parent := engine.RunResult{
+		ResultID:         "r1",
+		RunID:            "r1",
+		Status:           engine.StatusCompleted,
+		Passed:           &passed,
+		EndTime:          engine.At(Noon),
+		EnrichmentStatus: "SKIPPED",
+		Environment:      &engine.Environment{CPUs: 2},
+		Figures: &engine.Figures{
+			Operations:      5,
+			DurationSeconds: 2,
+			QPS:             new(2.5),
+			LatencyMs:       &engine.LatencyMs{P50: 1, P99: 9},
+			ByKind:          map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
 			Errors: engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{},
 				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Code: "40001", Message: "nul \x00"}, Count: 1}}},
-			Histogram: []engine.HistogramBucket{{FromMs: 1, ToMs: 2, Count: 5}}},
+			Histogram: []engine.HistogramBucket{{FromMs: 1, ToMs: 2, Count: 5}},
+		},
 		Validity:   &engine.Validity{Verdict: engine.VerdictValid},
 		Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
-		Plan:       &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}}}
+		Plan:       &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}},
+	}
 	Must(t, s.SaveResult(ctx, parent))
 	// Nothing but the reason is given, so nothing else changes.
 	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
