@@ -209,8 +209,8 @@ func rulePosts(ctx context.Context, s *stage) (string, error) {
 var forbiddenURLs = []string{"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
 	"http://[::ffff:169.254.169.254]/", "http://100.100.100.200/"}
 
-// rulesTurned has the rules of a run on each server post to a program that sends them on to what no user may reach, when
-// they have begun: each fails with that answer, and is not sent on.
+// rulesTurned has the rules of a run on each server post to a program that sends them on to what no user may reach,
+// when they have begun: each fails with that answer, and is not sent on.
 func rulesTurned(ctx context.Context, s *stage) (turned int, err error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -37,8 +37,8 @@ type ResultsConnection struct {
 	// Name is what the flag says, ConnectionID what was found by it; empty while there is none of the name.
 	Name         string `json:"name"`
 	ConnectionID string `json:"connection_id,omitempty"`
-	// LastName and LastAddress are the name, and the digest of the address, of the one before which nobody keeps from being
-	// changed since.
+	// LastName and LastAddress are the name, and the digest of the address, of the one to which results were taken last,
+	// where they are taken to none.
 	LastName    string `json:"last_name,omitempty"`
 	LastAddress string `json:"last_address,omitempty"`
 }

@@ -154,8 +154,8 @@ func (c *Catalog) replaceSink(source string, name sql.Name, i int, s Sink) error
 	return c.renew(source, name, func(q Query) bool { return sql.SameName(q.Sink, s.Name) })
 }
 
-// renew has the queries that are wanted and use something begin anew with what that is now. Rows of the author's choosing
-// go where these write from then on: one whose sink has rights of its own is the author's, who must have them.
+// renew has the queries that are wanted and use something begin anew with what that is now. Rows of the author's
+// choosing go where these write from then on: one whose sink has rights of its own is the author's, who must have them.
 func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) error {
 	c.queries = slices.Clone(c.queries)
 	for i, q := range c.queries {
@@ -184,8 +184,8 @@ func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) err
 	return nil
 }
 
-// takeOver makes a query that writes to a saved connection the author's, if the author may write there and what it comes
-// to fits the table. Other queries stay whose they are.
+// takeOver makes a query that writes to a saved connection the author's, if the author may write there and what the
+// query comes to fits the table. Other queries stay whose they are.
 func (c *Catalog) takeOver(source string, at int, q Query, p *plan.Plan) (Query, error) {
 	sink, there := c.Sink(q.Sink)
 	if !there {

@@ -146,7 +146,8 @@ func removedHost(q catalog.Query, w Workers, now time.Time) string {
 	return ""
 }
 
-// release notes that what a query that ends has on workers that are not there is gone, where both are so for long enough.
+// release notes that what a query that ends has on workers that are not there is gone, where both are so for long
+// enough.
 func release(q *catalog.Query, w Workers, now time.Time) {
 	for i := range q.Fragments {
 		if f := &q.Fragments[i]; !f.State.Final() && w.released(f.Host, q.Since, now) {

@@ -371,7 +371,8 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 	workers Workers) (unsettled bool, err error) {
 	now := c.o.Now().UTC().Truncate(time.Microsecond)
 	if before := c.replacedAttempt(kept); before != nil {
-		if why := c.endReplaced(before, kept, workers, now); why != "" {
+		why := c.endReplaced(before, kept, workers, now) //nolint:contextcheck // what it asks outlasts the look
+		if why != "" {
 			return true, c.noteWait(ctx, kept, why, now) // its end wakes the reconciler
 		}
 	}

@@ -165,8 +165,9 @@ func (v *View) tooMuch(format string, args ...any) error {
 		format, args...)
 }
 
-// Apply returns what the view shows of a table's rows. It takes as long as its timeout at most, and ends when ctx does. The account
-// counts what evaluating takes, and afterwards the Size of what is returned, which whoever drops it frees.
+// Apply returns what the view shows of a table's rows. It takes as long as the timeout of the view at most, and ends
+// when ctx does. The account counts what evaluating takes, and afterwards the Size of what is returned, which whoever
+// drops it frees.
 func (v *View) Apply(ctx context.Context, account *memory.Account, rows []catalog.Row) (ViewRows, error) {
 	working, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()

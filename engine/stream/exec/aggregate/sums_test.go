@@ -174,7 +174,6 @@ func (b *before) null() bool { v := b.value(); return v-v != 0 && !b.infinite }
 // TestSumsOfTwoVersions: a server of the version before reads of a node what comes to the same sum, or to NULL where
 // the node's part has no room, and what follows it; and what such a node sends is read here as it was meant.
 func TestSumsOfTwoVersions(t *testing.T) {
-	const great = math.MaxFloat64
 	f, err := New("SUM", column.Float64Type, 0)
 	if err != nil {
 		t.Fatal(err)
