@@ -93,7 +93,7 @@ func TestANameOfManyAddressesHasAnEnd(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "did not answer within") {
 		t.Error(err)
 	}
-	if n := time.Duration(tried.Load()); n > d.connectLimit()/each+1 {
-		t.Errorf("%d addresses were tried in %v", n, d.connectLimit())
+	if n := time.Duration(tried.Load()); n > d.dialLimit()/each+1 {
+		t.Errorf("%d addresses were tried in %v", n, d.dialLimit())
 	}
 }

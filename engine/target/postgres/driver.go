@@ -150,7 +150,7 @@ func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
 			return after(ctx, c)
 		}
 	}
-	connecting, cancel := context.WithTimeout(ctx, d.connectLimit())
+	connecting, cancel := context.WithTimeout(ctx, d.dialLimit())
 	c, err := pgconn.ConnectConfig(connecting, &next.Config)
 	cancel()
 	if err != nil {
@@ -271,22 +271,24 @@ func (d *database) Close() error {
 // maxAddresses is how many addresses of a name are waited for at most.
 const maxAddresses = 8
 
-// connectLimit is how long all attempts to connect may take: each address of each host has its time, with TLS and
-// without where both are tried, and the look-up of a name has it once more.
+// connectLimit is how long it may take to come to a host: each address has its time, and the look-up of a name has it
+// once more.
 func (d *database) connectLimit() time.Duration {
-	tries := attempts(d.conn.Host)
-	for _, f := range d.conn.Fallbacks {
-		tries += attempts(f.Host)
+	tries := 0
+	for _, address := range d.conn.Addresses() {
+		host, _, err := net.SplitHostPort(address)
+		if _, notAddress := netip.ParseAddr(host); err == nil && notAddress != nil {
+			tries += maxAddresses
+		}
+		tries++
 	}
 	return d.cfg.ConnectTimeout * time.Duration(tries)
 }
 
-// attempts are those that a host is waited for.
-func attempts(host string) int {
-	if _, err := netip.ParseAddr(host); err == nil || strings.HasPrefix(host, "/") {
-		return 1
-	}
-	return 1 + maxAddresses
+// dialLimit bounds all attempts to connect: addresses have their time with TLS and without where both are tried.
+func (d *database) dialLimit() time.Duration {
+	modes := (1 + len(d.conn.Fallbacks)) / max(1, len(d.conn.Addresses()))
+	return d.connectLimit() * time.Duration(max(1, modes))
 }
 
 // CheckLimit implements target.CheckLimiter: the address that answers has some time for the questions.

@@ -505,22 +505,12 @@ func (m *madeRows) join(columns []string, keys *jsondoc.Value) bool {
 	case len(shared) > 0:
 		found := map[string][]int{}
 		for i := range keys.Len() {
-			text := ""
-			for _, at := range shared {
-				text += keys.At(i).At(at).Str() + "\x00"
-			}
+			text := textOf(shared, keys.At(i).At)
 			found[text] = append(found[text], i)
 		}
 		for i, row := range m.rows {
-			text := ""
-			for _, at := range shared {
-				for j, name := range m.columns {
-					if name == columns[at] {
-						text += row[j].Str() + "\x00"
-					}
-				}
-			}
-			if list := found[text]; len(list) > 0 {
+			list := found[textOf(shared, func(at int) *jsondoc.Value { return row[m.place(columns[at])] })]
+			if len(list) > 0 {
 				add(row, keys.At(list[i%len(list)]))
 			}
 		}
@@ -541,6 +531,24 @@ func (m *madeRows) join(columns []string, keys *jsondoc.Value) bool {
 	}
 	m.rows = joined
 	return true
+}
+
+// textOf is a text of some values, another one where one of them is another.
+func textOf(places []int, at func(int) *jsondoc.Value) string {
+	text := ""
+	for _, place := range places {
+		text += at(place).Str() + "\x00"
+	}
+	return text
+}
+
+// place is that of a column which there is.
+func (m *madeRows) place(column string) int {
+	at := 0
+	for m.columns[at] != column {
+		at++
+	}
+	return at
 }
 
 // makeRows makes rows for an empty table. A foreign key for which there are none refers to nothing that is known.
