@@ -101,7 +101,13 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	// What was asked for was due; how much of it ended in the measurement is the machine's affair.
 	if sum := d.Summary; sum.Operations < 1790 || sum.Operations > 1810 ||
 		*sum.QPS != float64(sum.Operations-sum.FinishedLate+sum.CarriedOver)/sum.DurationSeconds {
-		t.Errorf("%d operations, %d late, %d carried over, %.1f/s", sum.Operations, sum.FinishedLate, sum.CarriedOver, *sum.QPS)
+		t.Errorf(
+			"%d operations, %d late, %d carried over, %.1f/s",
+			sum.Operations,
+			sum.FinishedLate,
+			sum.CarriedOver,
+			*sum.QPS,
+		)
 	}
 	clitest.Until(t, time.Minute, func() bool { return spooledParts(nodeDir) == 0 }, n.Out.String)
 	session.CheckTrace(run.RunID, traces)

@@ -4,10 +4,10 @@
 // The command is noted in the control store. Who carries the run hears of it there, at once by what
 // the store tells, and otherwise because it looks several times a second while it carries anything: that the store
 // tells is a matter of speed alone, since neither a pooler that passes nothing on nor a dead connection shows. It says
-// that it has heard, does what is wanted and answers when that is stored. The one that was asked waits for the answer.
-// A STOP that nobody has heard within a second is done by the server that was asked, which takes the run over for it:
-// the owner is dead, or stands still, and the epoch of the run keeps it from writing anything more. Another command
-// that nobody answers stays noted: who takes the run over does it.
+// that it has heard, does what is wanted and answers when that is stored. The one that was asked waits for the
+// answer. A STOP that nobody has heard within a second is done by the server that was asked, which takes the run over
+// for it: the owner is dead, or stands still, and the epoch of the run keeps it from writing anything more. Another
+// command that nobody answers stays noted: who takes the run over does it.
 
 package run
 

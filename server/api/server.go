@@ -75,7 +75,8 @@ func (a *API) describeOutside() {
 	for _, o := range []huma.Operation{
 		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}},
 			Responses: answers(fiber.MIMEApplicationJSON, "It does.", healthy)},
-		{OperationID: "readyz", Path: "/readyz", Summary: "Whether a run can be created now: control store, results and nodes",
+		{OperationID: "readyz", Path: "/readyz",
+			Summary: "Whether a run can be created now: control store, results and nodes",
 			Security: []map[string][]string{{}},
 			Parameters: []*huma.Param{{Name: "exclude", In: "query",
 				Description: "Checks to leave out, with a comma between them: nodes, results.",

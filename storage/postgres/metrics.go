@@ -41,8 +41,8 @@ func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 	return p, err
 }
 
-// Reports calls fn with what the run workers of a run reported, as far as it is stored, each one's in the order in which
-// it did.
+// Reports calls fn with what the run workers of a run reported, as far as it is stored, each one's in the order in
+// which it did.
 func (s *Store) Reports(ctx context.Context, runID string, fn func(*engine.WorkerSnapshot)) error {
 	return ReadReports(ctx, s.pool, runID, fn)
 }

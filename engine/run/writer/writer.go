@@ -72,8 +72,8 @@ type Writer struct {
 	// rows and kinds are the bytes that they take.
 	rows, kinds int
 	away        bool
-	// wentAway is when the first of the attempts began that did not reach the store, backAt when it was reached again: zero
-	// while it is away.
+	// wentAway is when the first of the attempts began that did not reach the store, backAt when it was reached again:
+	// zero while it is away.
 	wentAway, backAt time.Time
 	closing          bool
 	leaseSeenAt      time.Time // when the last second that is stored was begun to be written

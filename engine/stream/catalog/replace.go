@@ -155,7 +155,8 @@ func (c *Catalog) replaceSink(source string, name sql.Name, i int, s Sink) error
 }
 
 // renew has the queries that are wanted and use something begin anew with what that is now. Rows of the author's
-// choosing go where these write from then on: one whose sink has rights of its own is the author's, who must have them.
+// choosing go where these write from then on: one whose sink has rights of its own is the author's, who must have
+// them.
 func (c *Catalog) renew(source string, name sql.Name, uses func(Query) bool) error {
 	c.queries = slices.Clone(c.queries)
 	for i, q := range c.queries {

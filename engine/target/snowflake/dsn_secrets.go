@@ -163,8 +163,8 @@ func (dsnReader) Redact(dsn string) (shown string, secrets []string) {
 // destination are the parameters that decide where a secret goes; how it is used there, signInOf says.
 var destination = []string{"account", "host", "port", "protocol"}
 
-// signInOf is the kind of sign-in that values mean, as Settings.signIn reads them: what is left out follows from what is
-// there.
+// signInOf is the kind of sign-in that values mean, as Settings.signIn reads them: what is left out follows from what
+// is there.
 func signInOf(values map[string]string) string {
 	kind, given := values["authenticator"]
 	switch {
