@@ -76,7 +76,7 @@ func (a *API) describeOutside() {
 		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}},
 			Responses: answers(fiber.MIMEApplicationJSON, "It does.", healthy)},
 		{OperationID: "readyz", Path: "/readyz",
-			Summary: "Whether a run can be created now: control store, results and nodes",
+			Summary:  "Whether a run can be created now: control store, results and nodes",
 			Security: []map[string][]string{{}},
 			Parameters: []*huma.Param{{Name: "exclude", In: "query",
 				Description: "Checks to leave out, with a comma between them: nodes, results.",

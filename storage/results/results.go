@@ -42,8 +42,8 @@ func (f *Results) Put(ctx context.Context, a engine.Artifact, from record.Source
 	return f.objects.Put(ctx, a, from)
 }
 
-// CheckWritable is nil when a part can be stored now, as far as this machine knows: storage on another one is not
-// asked. c (f *Results) CheckWritable() error {
+// CheckWritable is nil when a part can be stored now, as far as this machine knows: nobody asks storage on another one.
+func (f *Results) CheckWritable() error {
 	if folder, ok := f.objects.(interface{ CheckWritable() error }); ok {
 		return folder.CheckWritable()
 	}
