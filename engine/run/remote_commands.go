@@ -28,7 +28,8 @@ import (
 const (
 	// carryingPollInterval is how often open commands are looked for while something is carried here: several times within
 	// hearTimeout, so that an owner that is well hears in time, told or not. commandPollInterval is how often otherwise.
-	carryingPollInterval = 200 * time.Millisecond
+	// It is a prime: no look falls together with the seconds at which everything else is due.
+	carryingPollInterval = 197 * time.Millisecond
 	commandPollInterval  = 2 * time.Second
 	// listenRetryDelay is the pause before listening that has failed is tried again.
 	listenRetryDelay = 5 * time.Second
@@ -117,8 +118,6 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	helpers.Go(func() { r.listen(ctx) })
-	look := time.NewTicker(carryingPollInterval)
-	defer look.Stop()
 	for silent := false; ctx.Err() == nil; {
 		begun := time.Now()
 		err := r.dispatchOpen(ctx, helpers.Go)
@@ -126,19 +125,19 @@ func (r *RemoteCommands) Run(ctx context.Context) {
 			r.opts.Log.Warn().Err(err).Msg("what is wanted of runs cannot be read; it is read again and again")
 		}
 		silent = err != nil
-		r.rest(ctx, look.C, begun)
+		r.rest(ctx, begun)
 	}
 }
 
 // rest returns when open commands have to be looked for again, after the look that began at a time, or when ctx ends.
-func (r *RemoteCommands) rest(ctx context.Context, tick <-chan time.Time, begun time.Time) {
+func (r *RemoteCommands) rest(ctx context.Context, begun time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
 			return
-		case <-tick:
+		case <-time.After(carryingPollInterval):
 			// A run may have begun here since.
 			if r.opts.Handler.carriesAny() || time.Since(begun) >= commandPollInterval {
 				return
