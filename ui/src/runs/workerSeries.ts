@@ -3,10 +3,9 @@ import { useWorkerSeries } from '../api/queries';
 import type { Payload, RunDetail, WorkerPoint as Recorded } from '../api/types';
 
 /** WorkerPoint is what a curve needs of a worker's second; the socket has no more. */
-export type WorkerPoint = Pick<
-  Recorded,
-  'timestamp' | 'elapsed_seconds' | 'worker_id' | 'phase' | 'p95_latency_ms'
-> & { qps: number | null };
+export type WorkerPoint = Pick<Recorded, 'timestamp' | 'elapsed_seconds' | 'worker_id' | 'phase' | 'p95_latency_ms'> & {
+  qps: number | null;
+};
 
 /** WorkerCurve is one worker's data, one element per second. */
 export interface WorkerCurve {
