@@ -27,7 +27,7 @@ export async function sendsNotifications(page, base) {
     await dialog.getByLabel('Address', { exact: true }).fill('http://169.254.169.254/latest');
     await dialog.getByLabel('Secret', { exact: true }).fill('four words do well');
     await dialog.getByRole('button', { name: 'Save notification' }).click();
-    await dialog.locator('.field', { hasText: 'Address' }).getByText('where nobody is spoken with').waitFor();
+    await dialog.locator('.field', { hasText: 'Address' }).getByText('connections to it are refused').waitFor();
     await dialog.getByLabel('Address', { exact: true }).fill(`http://127.0.0.1:${receiver.address().port}/the-path`);
     await dialog.getByRole('checkbox', { name: /^Finished/ }).check();
     await dialog.getByLabel('With tags').fill('team');
