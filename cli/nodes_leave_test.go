@@ -99,8 +99,8 @@ func checkStoppedNode(t *testing.T, mode string) {
 	if d.Status != engine.StatusCompleted || d.Summary.Validity != engine.VerdictDegraded {
 		t.Errorf("%s, %s", d.Status, d.Summary.Validity)
 	}
-	// Of 25 s the load is a third less for the few that the replacement takes; what 6 connections do is the machine's
-	// affair, and known from the seconds before.
+	// The load is a third less until the replacement works, for a few of 25 s. The seconds before the stop show how many
+	// operations six connections complete on this machine.
 	live := before.Live
 	if live == nil || live.Timing.PhaseElapsedSeconds == nil || live.Ops.Total == 0 {
 		t.Fatalf("before the node was stopped: %+v", live)

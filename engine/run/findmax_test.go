@@ -161,7 +161,7 @@ func TestASearchWithWorkersThatComeAndGo(t *testing.T) {
 	}
 	t.Parallel()
 	f := newFixture(t)
-	f.model(8, 50*time.Millisecond)
+	f.model(8, 10*time.Millisecond) // a step takes 1 000 operations
 	f.start()
 	run := f.run(func(sc *engine.Scenario) {
 		searching(sc)

@@ -28,7 +28,7 @@ import (
 const (
 	// carryingPollInterval is how often open commands are looked for while something is carried here: several times within
 	// hearTimeout, so that an owner that is well hears in time, told or not. commandPollInterval is how often otherwise.
-	// It is a prime: no look falls together with the seconds at which everything else is due.
+	// It is a prime, so that looks seldom fall together with the whole seconds at which everything else is due.
 	carryingPollInterval = 197 * time.Millisecond
 	commandPollInterval  = 2 * time.Second
 	// listenRetryDelay is the pause before listening that has failed is tried again.

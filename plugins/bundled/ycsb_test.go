@@ -241,7 +241,7 @@ func eachAfterEach(n int) []int {
 func TestEveryWorkloadAfterEveryOther(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("make check-ci: it takes a minute")
 	}
 	for name, c := range map[string]struct {
 		plugin, table string

@@ -453,7 +453,7 @@ func TestBombsHaveABound(t *testing.T) {
 // a guard bounds its readers: one to which all of the Postgres is given, and one that has to find each of them first.
 func TestBombsElsewhereHaveABound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute")
+		t.Skip("make check-ci: it takes a minute")
 	}
 	for dedicated, most := range map[bool]int64{true: 500, false: 1000} { // it was 494 MB at a load of 20
 		t.Run(fmt.Sprintf("dedicated %t", dedicated), func(t *testing.T) {

@@ -454,7 +454,7 @@ func (*customer) Describe(context.Context, string, string, string) (postgres.Tab
 		Columns: []postgres.Column{{Name: "x", Type: "bigint", Base: "int8"}}}, nil
 }
 
-// sourceless are feeds that open no source for now.
+// sourceless are connectors that cannot open any source.
 type sourceless struct{ *pipes }
 
 func (sourceless) Source(context.Context, catalog.PhysicalSource, []column.Column) (connector.Source, error) {
