@@ -246,8 +246,15 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 		}
 		house = ""
 	}
-	sess := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{},
-		parameters: map[string]string{}}
+	sess := &session{
+		server:     s,
+		user:       who.Name,
+		client:     req.Data.ClientApp,
+		role:       role,
+		warehouse:  house,
+		jobs:       map[string]*job{},
+		parameters: map[string]string{},
+	}
 	for name, value := range req.Data.Parameters {
 		if name != "CLIENT_VALIDATE_DEFAULT_PARAMETERS" && value != nil {
 			sess.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
