@@ -134,10 +134,11 @@ func (s *snow) load(sc engine.Scenario, p *prepare.Prepared, lasting time.Durati
 
 const prepared = 2_000
 
-// TestSnowflakeTables makes, fills, inspects and loads a table of each type.
+// TestSnowflakeTables makes, fills, inspects and loads a table of each type, on an account whose defaults of session
+// parameters are the worst.
 func TestSnowflakeTables(t *testing.T) {
 	t.Parallel()
-	s := newSnow(t)
+	s := newSnow(t, func(o *snowsim.Options) { o.Parameters = snowsim.HostileParameters() })
 	for _, c := range []struct{ adapter, weights, params, kind string }{
 		{"snowflake_standard", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`,
 			`{"cluster_by":["created_at"],"transient":true}`, "is_hybrid N"},

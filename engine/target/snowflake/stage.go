@@ -44,7 +44,7 @@ func (d *database) Put(ctx context.Context, to string, content []byte) error {
 
 // InTransaction runs f in a transaction of one session: all that it executes holds, or nothing.
 func (d *database) InTransaction(ctx context.Context, f func(target.Tx) error) error {
-	s, err := d.borrow(ctx)
+	s, err := d.borrow(ctx, false)
 	if err != nil {
 		return err
 	}
