@@ -33,6 +33,8 @@ type snow struct {
 	host *host.Host
 	dsn  string
 	db   target.Database
+	// server is the stand-in itself.
+	server *snowsim.Server
 }
 
 func newSnow(t *testing.T, change ...func(*snowsim.Options)) *snow {
@@ -46,7 +48,7 @@ func newSnow(t *testing.T, change ...func(*snowsim.Options)) *snow {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	s := &snow{T: t, host: hosttest.Bundled(t), dsn: "snowflake://" + server.DSN()}
+	s := &snow{T: t, host: hosttest.Bundled(t), dsn: "snowflake://" + server.DSN(), server: server}
 	if s.db, err = snowflake.NewDriver().Open(target.Config{DSN: secret.New(s.dsn)}); err != nil {
 		t.Fatal(err)
 	}
