@@ -109,7 +109,7 @@ func (d *database) put(ctx context.Context, from, dir string) error {
 
 // InTransaction runs f in a transaction of one session: all that it executes holds, or nothing.
 func (d *database) InTransaction(ctx context.Context, f func(target.Tx) error) error {
-	s, err := d.borrow(ctx)
+	s, err := d.borrow(ctx, false)
 	if err != nil {
 		return err
 	}
