@@ -42,15 +42,18 @@ func (j *job) run() {
 	if v, set := j.req.Parameters["MULTI_STATEMENT_COUNT"]; set {
 		count = fmt.Sprint(v)
 	}
+	if count == "" {
+		count = "1"
+	}
 	switch {
-	case count != "" && count != "1":
-		j.fail(protocol.NotSimulated("several statements in one request"))
-		return
-	case len(statements) > 1:
+	case count != "0" && count != strconv.Itoa(len(statements)):
 		j.fail(
 			&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
-				"the desired statement count 1.", len(statements))},
+				"the desired statement count %s.", len(statements), count)},
 		)
+		return
+	case len(statements) > 1:
+		j.fail(protocol.NotSimulated("several statements in one request"))
 		return
 	case j.req.Async:
 		j.fail(protocol.NotSimulated("an asynchronous statement"))

@@ -58,9 +58,9 @@ func TestTypes(t *testing.T) {
 
 func testTypes(t *testing.T, form string) {
 	db := open(t, config(t, start(t, func(o *Options) { o.Results = form }).DSN()))
-	number, truth := any("0.1"), any("1")
+	fraction, truth := any("0.1"), any("1")
 	if form == "arrow" {
-		number, truth = 0.1, true
+		fraction, truth = 0.1, true
 	}
 	zone := time.FixedZone("", 2*3600)
 	moment := time.Date(2024, 2, 29, 13, 14, 15, 123456000, time.UTC)
@@ -72,7 +72,7 @@ func testTypes(t *testing.T, form string) {
 		{"SELECT 42::bigint", "FIXED", "42"},
 		{"SELECT 12345678901234567890.0123456789::numeric(38,10)", "FIXED", "12345678901234567890.0123456789"},
 		{"SELECT 1.50::numeric", "FIXED", "1.50"},
-		{"SELECT 0.1::float8", "REAL", number},
+		{"SELECT 0.1::float8", "REAL", fraction},
 		{"SELECT 'a \"quoted\"\\ text' || chr(10) || chr(1) || 'é\U0001F600'", "TEXT",
 			"a \"quoted\"\\ text\n\x01é\U0001F600"},
 		{"SELECT true", "BOOLEAN", truth},

@@ -36,7 +36,8 @@ type session struct {
 
 	mu                                sync.Mutex
 	role, warehouse, database, schema string
-	parameters                        map[string]string
+	parameters                        map[string]string            // set by the session
+	defaults                          map[string]translate.Default // of the user and the account; not changed
 	transaction                       bool
 	open                              openTransaction
 	used                              time.Time       // when its last statement ended
@@ -63,10 +64,33 @@ func (sess *session) view() *translate.Session {
 		Warehouse:     sess.warehouse,
 		Database:      sess.database,
 		Schema:        sess.schema,
-		Parameters:    maps.Clone(sess.parameters),
+		Parameters:    sess.effective(),
+		Defaults:      sess.defaults,
 		Transaction:   sess.transaction,
 		TransactionID: sess.open.id,
 	}
+}
+
+// effective are the parameters that count: the session's, else the defaults. The caller holds mu.
+func (sess *session) effective() map[string]string {
+	all := make(map[string]string, len(sess.parameters)+len(sess.defaults))
+	for name, d := range sess.defaults {
+		all[name] = d.Value
+	}
+	maps.Copy(all, sess.parameters)
+	return all
+}
+
+// defaultParameters are the session parameters that an account and a user decide, by upper-case name.
+func defaultParameters(account, user map[string]string) map[string]translate.Default {
+	all := make(map[string]translate.Default, len(account)+len(user))
+	for name, value := range account {
+		all[strings.ToUpper(name)] = translate.Default{Value: value, Level: "ACCOUNT"}
+	}
+	for name, value := range user {
+		all[strings.ToUpper(name)] = translate.Default{Value: value, Level: "USER"}
+	}
+	return all
 }
 
 // apply applies a plan's effect to the session.
@@ -113,12 +137,13 @@ func (sess *session) parameterList() []parameter {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	out := make([]parameter, 0, len(clientParameters))
+	effective := sess.effective()
 	for _, p := range clientParameters {
 		v := p.def
 		if v == "" && (p.name == goFormat || p.name == pythonFormat) {
 			v = sess.server.opts.Results
 		}
-		if set, ok := sess.parameters[p.name]; ok {
+		if set, ok := effective[p.name]; ok {
 			switch p.def.(type) {
 			case bool:
 				v = strings.EqualFold(set, "true")
@@ -149,7 +174,7 @@ func (sess *session) resultFormat() string {
 	}
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	return cmp.Or(sess.parameters[name], sess.server.opts.Results)
+	return cmp.Or(sess.effective()[name], sess.server.opts.Results)
 }
 
 // find returns the session of a token, or why there is none.

@@ -56,6 +56,13 @@ type User struct {
 	OAuthTokens map[string]bool
 	// MFA requires a second factor for log-ins with a password.
 	MFA bool
+	// Parameters are the user's defaults of session parameters; they go before the account's.
+	Parameters map[string]string
+	// DefaultRole is what a log-in without a role gets; empty is PUBLIC. DefaultWarehouse and
+	// DefaultNamespace, DATABASE or DATABASE.SCHEMA, are empty for none.
+	DefaultRole, DefaultWarehouse, DefaultNamespace string
+	// NoSecondaryRoles is DEFAULT_SECONDARY_ROLES = (); otherwise it is ('ALL'), as for new users.
+	NoSecondaryRoles bool
 }
 
 // Options configure the stand-in. The zero value of every field but Postgres is a default.
@@ -74,6 +81,8 @@ type Options struct {
 	Listen string
 	// Account is the account's name; others are refused.
 	Account string
+	// Parameters are the account's defaults of session parameters, by name.
+	Parameters map[string]string
 	// Users can log in. The default is DefaultUser with a random password.
 	Users []User
 	// Roles are added to ACCOUNTADMIN, SYSADMIN and PUBLIC.
@@ -171,6 +180,14 @@ func (o *Options) setDefaults() error {
 	}
 	if o.ChunkBytes <= 0 {
 		o.ChunkBytes = 2 << 20
+	}
+	if err := checkParameters(o.Parameters); err != nil {
+		return err
+	}
+	for _, u := range o.Users {
+		if err := checkParameters(u.Parameters); err != nil {
+			return err
+		}
 	}
 	if o.Users == nil {
 		o.Users = []User{{Name: DefaultUser, Password: NewPassword()}}

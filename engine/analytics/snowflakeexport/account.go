@@ -24,6 +24,8 @@ const (
 	// CodeNameTaken and CodeOtherKind: something of another kind has the name.
 	CodeNameTaken = "001998"
 	CodeOtherKind = "003041"
+	// codeThere: another server has made it a moment ago, between the look and the making.
+	codeThere = "002002"
 	// codeCancelled: somebody has cancelled the statement, or aborted its transaction.
 	codeCancelled = "000604"
 )

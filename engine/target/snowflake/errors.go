@@ -75,6 +75,7 @@ var numbers = map[int]engine.ErrorClass{
 	904:               engine.ErrClassSyntax,
 	1003:              engine.ErrClassSyntax,
 	2003:              engine.ErrClassSyntax,
+	2004:              engine.ErrClassSyntax,
 	2043:              engine.ErrClassSyntax,
 	numberPrivileges:  engine.ErrClassAuth,
 	90073:             engine.ErrClassResource, // the resource monitor's quota is used up
@@ -127,7 +128,7 @@ func classOf(e *sf.SnowflakeError) engine.ErrorClass {
 // either: a syntax error, a missing object or privilege.
 func certain(e *sf.SnowflakeError) bool {
 	switch e.Number {
-	case 904, 1003, 2003, 2043, 2140, numberPrivileges:
+	case 904, 1003, 2003, 2004, 2043, 2140, numberPrivileges:
 		return true
 	}
 	return false

@@ -113,7 +113,7 @@ var errAborted = errors.New("the transaction was ended by somebody else; nothing
 // InTransaction runs f in a transaction of one session: all that it executes holds, or nothing. Whoever has taken its
 // work over may abort it: what it executes after that is in a transaction of its own kind, which does not commit.
 func (d *database) InTransaction(ctx context.Context, name string, f func(target.Tx) error) error {
-	s, err := d.borrow(ctx)
+	s, err := d.borrow(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (d *database) InTransaction(ctx context.Context, name string, f func(target
 		err = t.run(ctx, name, f)
 		if !breaksSession(err) {
 			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-			if failed := t.Exec(after, "ALTER SESSION SET AUTOCOMMIT = TRUE"); failed != nil {
+			if failed := t.Exec(after, "ALTER SESSION SET AUTOCOMMIT = TRUE LOCK_TIMEOUT = "+lockTimeout); failed != nil {
 				d.give(s, errNotUndone) // the session is of no use for others
 				cancel()
 				return err
