@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // shopDatabase is a database of a user, and the program beside it.
@@ -29,10 +29,7 @@ type shopDatabase struct {
 func newShopDatabase(t *testing.T) *shopDatabase {
 	t.Helper()
 	server := pgtest.Start(t)
-	control, load := server.NewDatabase(t), server.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control, load := postgrestest.NewControl(t), server.NewDatabase(t)
 	conn, err := pgx.Connect(t.Context(), load)
 	if err != nil {
 		t.Fatal(err)
