@@ -48,6 +48,8 @@ type stagedCase struct {
 	// rate is of the open loop, 400 where it is 0; delay is what the network takes.
 	rate  int
 	delay time.Duration
+	// early: the fault begins in the warm-up.
+	early bool
 }
 
 // word is a cause with a part of its detail, or with the cause "note" a part of a note.
@@ -90,6 +92,12 @@ var stagedCases = []stagedCase{
 	},
 	{name: "backends stop", fault: func(s *stage) { s.repeat(700*time.Millisecond, s.stopBackends(700*time.Millisecond)) },
 		closed: ofTarget},
+	{name: "a backend hangs from the warm-up on", early: true, fault: func(s *stage) {
+		pid := s.backends()[0]
+		s.signal(pid, syscall.SIGSTOP)
+		time.Sleep(s.length + 2*time.Second)
+		s.signal(pid, syscall.SIGCONT)
+	}, closed: []word{{engine.CauseConnectionsShort, "of the measurement"}}},
 	{name: "the table is locked", fault: func(s *stage) {
 		s.repeat(700*time.Millisecond, func() { s.exec("BEGIN; LOCK TABLE judged; SELECT pg_sleep(0.8); COMMIT") })
 	}, closed: ofTarget},
@@ -207,7 +215,9 @@ workload: {plugin: sql, params: {%s}, %s, duration_seconds: %v, warmup_seconds: 
 	began := func() bool { return len(s.backends()) > 2 }
 	clitest.Until(t, clitest.StartTimeout, began, func() string { return text.String() })
 	machine := watchMachine()
-	time.Sleep(warmup + time.Second)
+	if !c.early {
+		time.Sleep(warmup + time.Second)
+	}
 	c.fault(s)
 	_ = cmd.Wait() // a run whose operations failed has another code
 	late := machine()
