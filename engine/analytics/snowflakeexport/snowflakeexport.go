@@ -159,6 +159,18 @@ func (e *Export) userError(err error) error {
 	case said.Class == engine.ErrClassConnection || said.Class == engine.ErrClassThrottled:
 		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
 			Message: "The results connection cannot be reached: " + Sentence(said.Message)}
+	case said.Class == engine.ErrClassLock:
+		return &engine.Error{
+			Code:    engine.CodeUnavailable,
+			Cause:   err,
+			Message: "Another transaction of the account holds what is to be written: " + Sentence(said.Message),
+			Hint: "It is tried again. An account ends a transaction that nobody uses after five minutes; SHOW LOCKS IN ACCOUNT " +
+				"shows whose it is.",
+		}
+	case said.Class == engine.ErrClassCancelled && said.Code == codeCancelled:
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "Somebody has ended a statement of the export: " + Sentence(said.Message),
+			Hint:    "It is tried again, by whoever has the run now."}
 	case said.Code != "":
 		return &engine.Error{Code: engine.CodeTarget, Cause: err,
 			Message: "The account of the results connection says: " + Sentence(said.Message)}
@@ -259,8 +271,11 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		e.prepared.Store(true)
 	}
+	if err := e.endEarlier(ctx, c); err != nil {
+		return err
+	}
 	seen := int64(-1)
-	err := e.Account.InTransaction(ctx, func(t target.Tx) error {
+	err := e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
 		epoch, err := epochOf(ctx, t, c.Subtask)
 		seen = epoch
 		switch {
@@ -273,6 +288,9 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
 	})
+	if err == nil {
+		return e.removeEarlier(ctx, c)
+	}
 	if !errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
@@ -314,15 +332,8 @@ func number(v any) (int64, error) {
 // together runs f in a transaction that holds the run for the claim's epoch; prove is called before its end.
 func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
 	f func(target.Tx) error) error {
-	return e.Account.InTransaction(ctx, func(t target.Tx) error {
-		// The change of nothing locks the row until the end.
-		if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
-			return err
-		}
-		epoch, err := epochOf(ctx, t, c.Subtask)
-		if err == nil && epoch != c.Epoch {
-			err = claimLost(c)
-		}
+	return e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
+		err := hold(ctx, t, c)
 		if err == nil {
 			err = f(t)
 		}
@@ -331,6 +342,19 @@ func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(conte
 		}
 		return err
 	})
+}
+
+// hold has a transaction hold the run until its end, for the claim's epoch alone.
+func hold(ctx context.Context, t target.Tx, c refresh.Claim) error {
+	// The change of nothing locks the row.
+	if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
+		return err
+	}
+	epoch, err := epochOf(ctx, t, c.Subtask)
+	if err == nil && epoch != c.Epoch {
+		err = claimLost(c)
+	}
+	return err
 }
 
 // exportedParts are the parts that are there of a run, with their checksums.
@@ -443,9 +467,17 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 
 func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string,
 	times times, prove func(context.Context) error) error {
-	return e.together(ctx, c, prove, func(t target.Tx) error {
-		if err := wipe(ctx, t, c.Subtask, a.Name); err != nil {
+	return e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
+		// What is not there is not deleted: DELETE would lock the table, and others wait for it.
+		rs, err := t.Query(ctx, `SELECT (SELECT COUNT(*) FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?) +
+			(SELECT COUNT(*) FROM LOADSTONE_PARTS WHERE RUN_ID = ? AND PART = ?)`, c.Subtask, a.Name, c.Subtask, a.Name)
+		if err != nil {
 			return err
+		}
+		if n, err := number(rs.Rows[0][0]); err != nil || n > 0 {
+			if err = errors.Join(err, wipe(ctx, t, c.Subtask, a.Name)); err != nil {
+				return err
+			}
 		}
 		if len(files) > 0 {
 			// FORCE: a file of that name may have been loaded by a transaction that was undone, or cleared since.
@@ -456,11 +488,19 @@ func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, a
 				return err
 			}
 		}
+		// The run is held as late as can be: copying takes a while, and others have runs of their own to hold. What was
+		// copied is counted after that, when nobody else can have copied it meanwhile.
+		if err := hold(ctx, t, c); err != nil {
+			return err
+		}
 		if err := verify(ctx, t, c.Subtask, a.Name, times); err != nil {
 			return err
 		}
-		return t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
-			a.Name, a.SHA256, times.rows)
+		if err := t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
+			a.Name, a.SHA256, times.rows); err != nil || prove == nil {
+			return err
+		}
+		return prove(ctx)
 	})
 }
 

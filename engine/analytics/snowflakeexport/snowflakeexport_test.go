@@ -119,6 +119,8 @@ type account struct {
 	after         bool
 	// as, if any, is what a statement of a transaction becomes on its way.
 	as func(sql string) string
+	// named, if any, is told the names of transactions.
+	named func(string)
 }
 
 var errFault = errors.New("killed here")
@@ -144,9 +146,12 @@ func (a *account) Put(ctx context.Context, path string, content []byte) error {
 	return a.step(func() error { return a.Account.Put(ctx, path, content) })
 }
 
-func (a *account) InTransaction(ctx context.Context, f func(target.Tx) error) error {
+func (a *account) InTransaction(ctx context.Context, name string, f func(target.Tx) error) error {
+	if a.named != nil {
+		a.named(name)
+	}
 	return a.step(func() error {
-		return a.Account.InTransaction(ctx, func(t target.Tx) error { return f(within{t, a}) })
+		return a.Account.InTransaction(ctx, name, func(t target.Tx) error { return f(within{t, a}) })
 	})
 }
 
