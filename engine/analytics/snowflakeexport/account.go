@@ -55,12 +55,3 @@ func Quoted(name any) string {
 	}
 	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 }
-
-// Named lists what is of one kind: "the table A", "the tables A and B".
-func Named(kind string, names []string) string {
-	if len(names) == 1 {
-		return "the " + kind + " " + names[0]
-	}
-	last := len(names) - 1
-	return "the " + kind + "s " + strings.Join(names[:last], ", ") + " and " + names[last]
-}
