@@ -65,12 +65,20 @@ func TestTheAccountIsTheAuthority(t *testing.T) {
 	if got := one("SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'TEST_RESULTS'"); got != "0" {
 		t.Error("a run has made tables")
 	}
-	code, text := p.Command("schema", "check", "--snowflake", "lake")
+	code, text := p.Command("schema", "check", "--snowflake", "lake", "--data-dir", p.Path("data"))
 	if code == 0 || !strings.Contains(text, "schema apply --snowflake lake") {
 		t.Errorf("check of an account without the schema: exit %d, %s", code, text)
 	}
 	for _, done := range []string{"TEST_LOGS: created", "TEST_LOGS: is current"} {
-		if code, text := p.Command("schema", "apply", "--snowflake", "lake"); code != 0 || !strings.Contains(text, done) ||
+		if code, text := p.Command(
+			"schema",
+			"apply",
+			"--snowflake",
+			"lake",
+			"--data-dir",
+			p.Path("data"),
+		); code != 0 ||
+			!strings.Contains(text, done) ||
 			!strings.Contains(text, "The schema is current") {
 			t.Fatalf("exit %d, without %q: %s", code, done, text)
 		}
@@ -104,7 +112,7 @@ func TestTheAccountIsTheAuthority(t *testing.T) {
 		}
 	}
 	clitest.WaitFor(t, time.Minute, "kinds of the run", func() bool {
-		status, _ := server.Send("GET", "/api/runs/"+id+"/kinds", "")
+		status, _ := server.Send("GET", "/api/v1/runs/"+id+"/kinds", "")
 		return status == http.StatusOK
 	})
 	original, back := p.Path("original.html"), p.Path("back.html")
@@ -112,7 +120,16 @@ func TestTheAccountIsTheAuthority(t *testing.T) {
 		os.WriteFile(original, []byte(page), 0o600) != nil {
 		t.Fatal(status)
 	}
-	if code, text := p.Command("report", id, "--from", "snowflake", "--out", back); code != 0 {
+	if code, text := p.Command(
+		"report",
+		id,
+		"--from",
+		"snowflake",
+		"--out",
+		back,
+		"--data-dir",
+		p.Path("data"),
+	); code != 0 {
 		t.Fatalf("exit %d: %s", code, text)
 	}
 	var want, got map[string]any
@@ -131,7 +148,16 @@ func TestTheAccountIsTheAuthority(t *testing.T) {
 		}
 	}
 	other := "00000000-0000-4000-8000-000000000000"
-	if code, text := p.Command("report", other, "--from", "snowflake", "--out", back); code == 0 ||
+	if code, text := p.Command(
+		"report",
+		other,
+		"--from",
+		"snowflake",
+		"--out",
+		back,
+		"--data-dir",
+		p.Path("data"),
+	); code == 0 ||
 		!strings.Contains(text, "does not have run "+other) {
 		t.Errorf("a run that is not there: exit %d, %s", code, text)
 	}

@@ -46,8 +46,8 @@ func (a *Account) Close() {
 
 // openAccount opens the account of a connection: a saved one by its name, "" the one to which the servers of the
 // control store take results, or a connection string. The caller closes it.
-func openAccount(e *terminal.Env, flags wiring.StoreFlags, flag, connection string) (a *Account, err error) {
-	a = &Account{Name: "'" + snowflakeScheme + "…'"}
+func openAccount(e *terminal.Env, flags wiring.StoreFlags, flag, connection string) (_ *Account, err error) {
+	a := &Account{Name: "'" + snowflakeScheme + "…'"}
 	defer func() {
 		if err != nil {
 			a.Close()
