@@ -24,7 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // rotatedSecrets is how many secrets the test rotates.
@@ -34,6 +34,7 @@ const rotatedSecrets = 10_000
 // up, a kill in the middle loses nothing, and a backup of before opens with the key of before.
 func TestKeysAreRotatedWhileServing(t *testing.T) {
 	clitest.Long(t, "two servers, a run, and 10 000 secrets")
+	t.Parallel()
 	c := newCluster(t)
 	control := c.control.Config().ConnString()
 	rotate := func(dir string, args ...string) []string {
@@ -210,7 +211,6 @@ func TestKeysAreRotatedWhileServing(t *testing.T) {
 // Without it the command says that the key is missing, or that another one is there, and names the flag.
 func TestALostKeyIsGivenUpByARestore(t *testing.T) {
 	t.Setenv(keyring.KeyEnv, "")
-	pg := pgtest.Start(t)
 	var out bytes.Buffer
 	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out, Log: zerolog.Nop()}
 	flags := func(dsn, dir string) (f wiring.StoreFlags) {
@@ -229,11 +229,7 @@ func TestALostKeyIsGivenUpByARestore(t *testing.T) {
 		return s, err
 	}
 	empty := func() string {
-		dsn := pg.NewDatabase(t)
-		if err := schema.Apply(t.Context(), dsn); err != nil {
-			t.Fatal(err)
-		}
-		return dsn
+		return postgrestest.NewControl(t)
 	}
 	from, dir := empty(), t.TempDir()
 	s, err := open(from, dir)
@@ -302,10 +298,7 @@ func TestALostKeyIsGivenUpByARestore(t *testing.T) {
 // word alone, and servers start with the new one then.
 func TestKeysOfAnotherPlaceChangeNothing(t *testing.T) {
 	t.Setenv(keyring.KeyEnv, "")
-	dsn, dir := pgtest.Start(t).NewDatabase(t), t.TempDir()
-	if err := schema.Apply(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn, dir := postgrestest.NewControl(t), t.TempDir()
 	open := func(dir string) error {
 		keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m, Main) }
@@ -23,13 +23,10 @@ func TestMain(m *testing.M) { clitest.Main(m, Main) }
 // TestTwoServersShareAControlStore runs load in one process while others come and
 // go on the same store: its run is nobody's but its own until its lease expires.
 func TestTwoServersShareAControlStore(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	server := pgtest.Start(t)
-	control, load := server.NewDatabase(t), server.NewTarget(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control, load := postgrestest.NewControl(t), server.NewTarget(t)
 	conn, err := pgx.Connect(t.Context(), control)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +168,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 // TestAnyServerStopsTheRunOfAKilledOne: the process that carries a run is killed, and the other one is asked at once to
 // stop the run, which a node in a third process bears. It does not wait for the lease; how soon is held in virtual time.
 func TestAnyServerStopsTheRunOfAKilledOne(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	c := newCluster(t)
 	run := c.start(0, 600, time.Second)
