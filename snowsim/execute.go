@@ -37,15 +37,18 @@ func (j *job) run() {
 	if v, set := j.req.Parameters["MULTI_STATEMENT_COUNT"]; set {
 		count = fmt.Sprint(v)
 	}
+	if count == "" {
+		count = "1"
+	}
 	switch {
-	case count != "" && count != "1":
-		j.fail(protocol.NotSimulated("several statements in one request"))
-		return
-	case len(statements) > 1:
+	case count != "0" && count != strconv.Itoa(len(statements)):
 		j.fail(
 			&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
-				"the desired statement count 1.", len(statements))},
+				"the desired statement count %s.", len(statements), count)},
 		)
+		return
+	case len(statements) > 1:
+		j.fail(protocol.NotSimulated("several statements in one request"))
 		return
 	case j.req.Async:
 		j.fail(protocol.NotSimulated("an asynchronous statement"))
@@ -98,7 +101,7 @@ func (j *job) tag(view *translate.Session) string {
 
 func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
 	s, sess := j.server, j.session
-	about, err := s.stages.read(view.User, sql)
+	about, err := s.stages.read(view.User, j.host, sql)
 	switch {
 	case err != nil:
 		return err
@@ -144,9 +147,12 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
 func (j *job) onStage(about *stageStatement) error {
-	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("name"), protocol.Text("result")})
-	for _, name := range about.removed {
-		result.Row([]any{name, "removed"})
+	if about.columns == nil {
+		about.columns = []protocol.Column{protocol.Text("status")}
+	}
+	result := protocol.NewResult(j.limits(), about.columns)
+	for _, row := range about.rows {
+		result.Row(row)
 	}
 	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)

@@ -246,7 +246,11 @@ func (j *job) collect(p *translate.Plan, rows *pgconn.ResultReader) (*protocol.R
 		}
 		out = protocol.NewResult(j.limits(), columns)
 		out.Fields = fields
-		for rows.NextRow() {
+		most, _ := strconv.Atoi(j.session.view().Parameters["ROWS_PER_RESULTSET"])
+		for n := 1; rows.NextRow(); n++ {
+			if most > 0 && n > most {
+				continue // what is left is not sent
+			}
 			if err := out.PostgresRow(rows.Values()); err != nil {
 				_, _ = rows.Close()
 				return nil, err

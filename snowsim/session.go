@@ -34,7 +34,8 @@ type session struct {
 
 	mu                                sync.Mutex
 	role, warehouse, database, schema string
-	parameters                        map[string]string
+	parameters                        map[string]string            // set by the session
+	defaults                          map[string]translate.Default // of the user and the account; not changed
 	transaction                       bool
 	jobs                              map[string]*job // by request id
 	done                              []*job          // finished jobs whose results are kept, the oldest first
@@ -59,9 +60,32 @@ func (sess *session) view() *translate.Session {
 		Warehouse:   sess.warehouse,
 		Database:    sess.database,
 		Schema:      sess.schema,
-		Parameters:  maps.Clone(sess.parameters),
+		Parameters:  sess.effective(),
+		Defaults:    sess.defaults,
 		Transaction: sess.transaction,
 	}
+}
+
+// effective are the parameters that count: the session's, else the defaults. The caller holds mu.
+func (sess *session) effective() map[string]string {
+	all := make(map[string]string, len(sess.parameters)+len(sess.defaults))
+	for name, d := range sess.defaults {
+		all[name] = d.Value
+	}
+	maps.Copy(all, sess.parameters)
+	return all
+}
+
+// defaultParameters are the session parameters that an account and a user decide, by upper-case name.
+func defaultParameters(account, user map[string]string) map[string]translate.Default {
+	all := make(map[string]translate.Default, len(account)+len(user))
+	for name, value := range account {
+		all[strings.ToUpper(name)] = translate.Default{Value: value, Level: "ACCOUNT"}
+	}
+	for name, value := range user {
+		all[strings.ToUpper(name)] = translate.Default{Value: value, Level: "USER"}
+	}
+	return all
 }
 
 // apply applies a plan's effect to the session.
@@ -108,9 +132,10 @@ func (sess *session) parameterList() []parameter {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	out := make([]parameter, 0, len(clientParameters))
+	effective := sess.effective()
 	for _, p := range clientParameters {
 		v := p.def
-		if set, ok := sess.parameters[p.name]; ok {
+		if set, ok := effective[p.name]; ok {
 			switch p.def.(type) {
 			case bool:
 				v = strings.EqualFold(set, "true")

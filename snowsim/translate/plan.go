@@ -56,13 +56,18 @@ type Session struct {
 	Warehouse string
 	Database  string
 	Schema    string
-	// Parameters are the session's parameters by upper-case name, those that were set.
+	// Parameters are the session's parameters by upper-case name: those that were set, and the defaults.
 	Parameters map[string]string
+	// Defaults are what the user and the account decide where the session sets nothing.
+	Defaults map[string]Default
 	// Transaction reports whether a transaction is open.
 	Transaction bool
 	// DescribeOnly: the statement is not executed, and its ? need no values.
 	DescribeOnly bool
 }
+
+// Default is the value of a session parameter that a user or the account has set.
+type Default struct{ Value, Level string }
 
 // Plan is how one statement is executed. SQL or Local is set, or neither for a
 // statement without work of its own (BEGIN, USE).

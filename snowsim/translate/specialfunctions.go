@@ -59,7 +59,7 @@ func sessionValue(p *parser, function string, _ *arguments) expr {
 
 // currentSecondaryRoles is JSON: the names, and what was chosen.
 func (p *parser) currentSecondaryRoles() string {
-	value := p.session.Parameters[secondaryRolesParameter]
+	value := p.session.Parameters[SecondaryRoles]
 	if value == "NONE" {
 		return `{"roles":"","value":""}`
 	}
@@ -208,6 +208,9 @@ func convert(to string) writer {
 		}
 		if x.kind == exprNumber && to != "NUMBER" {
 			x = expr{sql: x.sql + "::numeric"}
+		}
+		if p.inputFormat(to) != "" && p.isText(x) {
+			return p.cast(x, target)
 		}
 		if strings.HasPrefix(to, "TIMESTAMP") && (x.kind == exprString || x.kind == exprBind && p.untyped(x)) {
 			x = expr{sql: x.sql + "::text"} // which may be a number of seconds

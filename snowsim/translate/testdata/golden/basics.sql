@@ -215,7 +215,8 @@ error 000002 (0A000): Unsupported feature 'SHOW COLUMNS'. It is not simulated: d
 
 SHOW DATABASES
 ----
-error 000002 (0A000): Unsupported feature 'SHOW DATABASES'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+created_on timestamp_ltz | name text | is_default text | is_current text | origin text | owner text | comment text | options text | retention_time text | kind text | budget text | owner_role_type text
+2026-03-01 12:00:00+00 | LOADSTONE | N | N |  | SYSADMIN |  |  | 1 | STANDARD | NULL | ROLE
 
 SHOW TABLES IN ACCOUNT
 ----
