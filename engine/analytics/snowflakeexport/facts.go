@@ -64,9 +64,17 @@ func factsOf(d engine.RunDetail, points []engine.WarehousePoint) facts {
 	}
 	for _, p := range points {
 		f.polls = append(f.polls, []any{d.RunID, moment(p.Timestamp), p.ElapsedSeconds, p.Name, p.State, p.Type, p.Size,
-			p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, p.ScalingPolicy})
+			count(p.StartedClusters), p.Running, p.Queued, count(p.MinClusterCount), count(p.MaxClusterCount), p.ScalingPolicy})
 	}
 	return f
+}
+
+// count is a number as a bound value, nil for one that is not known.
+func count(n *int) any {
+	if n == nil {
+		return nil
+	}
+	return *n
 }
 
 // moment is a time as a bound value, nil for none.

@@ -357,7 +357,7 @@ func TestAKillAtAnyStepLeavesOneCopyInTheAccount(t *testing.T) {
 func (w *world) whole() {
 	at := func(seconds float64) engine.WarehousePoint {
 		return engine.WarehousePoint{Timestamp: engine.At(noon.Add(time.Duration(seconds * 1e9))), ElapsedSeconds: seconds,
-			Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: int(seconds),
+			Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: new(int(seconds)),
 				Queued: 9 - int(seconds)}}
 	}
 	w.polls = []engine.WarehousePoint{at(1), at(4), at(7)}

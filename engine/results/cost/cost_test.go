@@ -25,7 +25,7 @@ func run() engine.Run {
 
 func poll(seconds float64, kind, size string, clusters int) engine.WarehousePoint {
 	return engine.WarehousePoint{Timestamp: at(seconds), ElapsedSeconds: seconds,
-		Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Type: kind, Size: size, StartedClusters: clusters}}
+		Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Type: kind, Size: size, StartedClusters: new(clusters)}}
 }
 
 func near(t *testing.T, what string, got, want float64) {

@@ -62,6 +62,7 @@ func (a Adapter) Manifest() sdk.Manifest {
 			"SHOW DATABASES LIKE {value}",
 			"SHOW DATABASES LIMIT 50",
 			"SHOW WAREHOUSES LIKE {value}",
+			"SHOW PARAMETERS IN WAREHOUSE {name}", "SHOW PARAMETERS IN WAREHOUSE {name}",
 			"SHOW GRANTS ON {name} {name}",
 			"SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT",
 		},
