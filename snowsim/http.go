@@ -23,6 +23,7 @@ func (s *Server) routes() http.Handler {
 	})
 	mux.HandleFunc("GET /snowsim/stats",
 		func(w http.ResponseWriter, _ *http.Request) { protocol.Write(w, protocol.Success(s.Stats())) })
+	mux.HandleFunc("POST "+oauthTokenPath, s.giveToken)
 	s.faults.routes(mux)
 	return s.faults.inject(s, mux)
 }

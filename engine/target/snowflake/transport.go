@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -66,6 +67,8 @@ type transport struct {
 	base    *http.Transport
 	// report, if any, is told the host of every request before it is judged.
 	report func(host string)
+	// identity is whose identities gosnowflake asks the machine for, empty for none.
+	identity string
 	// ahead is by how much this machine's clock was ahead of the account's at the
 	// last log-in, in nanoseconds.
 	ahead atomic.Int64
@@ -75,7 +78,8 @@ type transport struct {
 const dialTimeout = 10 * time.Second
 
 func newTransport(s *accountSettings, p *egress.Policy) *transport {
-	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https"}
+	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https",
+		identity: s.IdentityProvider}
 	if s.Plain {
 		t.scheme = "http"
 	}
@@ -142,6 +146,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Header: http.Header{},
 			Body:   io.NopCloser(strings.NewReader(`{"success":true}`)), Request: r}, nil
+	}
+	if asksMachine(t.identity, r, os.Getenv) {
+		return metadataTransport.RoundTrip(r)
 	}
 	if err := t.allowed(r); err != nil {
 		return nil, err
