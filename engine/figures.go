@@ -391,7 +391,7 @@ type Figures struct {
 	KeysReplaced int64      `json:"keys_replaced"`
 	Accounting   Accounting `json:"accounting"`
 	// CountsOnly: of a run worker whose executions have not been evaluated. Operations, the account, connections and keys
-	// are known; reads, writes, rows and errors are not, whatever they say.
+	// are known; the rest is not, and null in WorkerFigures.
 	CountsOnly bool `json:"counts_only,omitempty"`
 	// CountsMissing says that a run worker ended without telling its counts: the others are a lower bound, and whether
 	// they add up says nothing.
@@ -402,6 +402,40 @@ type Figures struct {
 	Slowest         []SlowExecution  `json:"slowest"`
 	// LoadStart is of a run worker whose load began, else left out.
 	LoadStart *LoadStart `json:"beginning,omitempty"`
+}
+
+// WorkerFigures are the figures of a run worker as they are stored and told: what is not known of CountsOnly is null.
+type WorkerFigures struct {
+	Figures
+	Reads           *int64       `json:"reads"`
+	Writes          *int64       `json:"writes"`
+	DurationSeconds *float64     `json:"duration_seconds"`
+	FinishedLate    *int64       `json:"finished_late"`
+	CarriedOver     *int64       `json:"carried_over"`
+	DrainSeconds    *float64     `json:"drain_seconds"`
+	Retries         *int64       `json:"retries"`
+	Errors          WorkerErrors `json:"errors"`
+}
+
+// WorkerErrors are ErrorFigures of which nothing may be known.
+type WorkerErrors struct {
+	Count   *int64               `json:"count"`
+	Rate    *float64             `json:"rate"`
+	ByClass map[ErrorClass]int64 `json:"by_class"`
+	Top     []ErrorGroup         `json:"top"`
+}
+
+// OfWorker are the figures as they are stored and told, nil without any.
+func (f *Figures) OfWorker() *WorkerFigures {
+	switch {
+	case f == nil:
+		return nil
+	case f.CountsOnly:
+		return &WorkerFigures{Figures: *f}
+	}
+	return &WorkerFigures{Figures: *f, Reads: &f.Reads, Writes: &f.Writes, DurationSeconds: &f.DurationSeconds,
+		FinishedLate: &f.FinishedLate, CarriedOver: &f.CarriedOver, DrainSeconds: &f.DrainSeconds, Retries: &f.Retries,
+		Errors: WorkerErrors{&f.Errors.Count, f.Errors.Rate, f.Errors.ByClass, f.Errors.Top}}
 }
 
 // HasSuccess reports whether any operation of the measurement succeeded. Without one the figures say nothing of the

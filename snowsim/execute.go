@@ -101,7 +101,7 @@ func (j *job) tag(view *translate.Session) string {
 
 func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
 	s, sess := j.server, j.session
-	about, err := s.stages.read(view.User, sql)
+	about, err := s.stages.read(view.User, j.host, sql)
 	switch {
 	case err != nil:
 		return err
@@ -147,9 +147,12 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
 func (j *job) onStage(about *stageStatement) error {
-	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("name"), protocol.Text("result")})
-	for _, name := range about.removed {
-		result.Row([]any{name, "removed"})
+	if about.columns == nil {
+		about.columns = []protocol.Column{protocol.Text("status")}
+	}
+	result := protocol.NewResult(j.limits(), about.columns)
+	for _, row := range about.rows {
+		result.Row(row)
 	}
 	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,6 +124,8 @@ type Options struct {
 	// InlineBytes is how much of a result is in the answer itself, ChunkBytes how
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
+	// Stages is the cloud in whose protocol files are stored: StagesS3 (also when it is empty), StagesAzure, StagesGCS.
+	Stages string
 	// Denied are privileges that roles do not have.
 	Denied []translate.Denied
 	// Contract is what the account's edition and region allow; the zero value has everything.
@@ -144,13 +147,16 @@ func (o *Options) setDefaults() error {
 	if strings.TrimSpace(o.Postgres) == "" {
 		return errors.New("snowsim: no Postgres to run statements on")
 	}
+	if o.Stages != "" && !slices.Contains([]string{StagesS3, StagesAzure, StagesGCS}, o.Stages) {
+		return fmt.Errorf("snowsim: stages in %q are not known", o.Stages)
+	}
 	if o.TimeScale < 0 {
 		return errors.New("snowsim: TimeScale is negative")
 	}
 	for _, d := range []struct {
 		at  *string
 		def string
-	}{{&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
+	}{{&o.Stages, StagesS3}, {&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
 		{&o.Listen, "127.0.0.1:0"}} {
 		if *d.at == "" {
 			*d.at = d.def
@@ -271,6 +277,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if s.users, err = registerUsers(opts.Users); err != nil {
 		return nil, err
 	}
+	s.stages.cloud = opts.Stages
 	s.faults = &faults{seed: opts.Seed}
 	if err := s.faults.set(opts.Faults); err != nil {
 		return nil, err
@@ -326,7 +333,6 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) closePools() {
-	s.stages.close()
 	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
 		if pool != nil {
 			pool.Close()
@@ -357,9 +363,20 @@ func (s *Server) begin(ctx context.Context) error {
 	if s.listener, err = listen.Listen(ctx, "tcp", s.opts.Listen); err != nil {
 		return fmt.Errorf("snowsim: listening: %w", err)
 	}
+	stages, err := s.stages.serve(ctx, s.ctx, s.listener.Addr(), s.faultyStages)
+	if err != nil {
+		_ = s.listener.Close()
+		return err
+	}
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return s.ctx }}
-	s.running.Add(2)
+	s.running.Add(3)
+	go func() {
+		defer s.running.Done()
+		if err := s.stages.server.ServeTLS(stages, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("the stand-in stopped serving stages")
+		}
+	}()
 	go func() {
 		defer s.running.Done()
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -396,6 +413,7 @@ func (s *Server) Close() {
 	s.cancel()
 	s.mu.Unlock()
 	_ = s.http.Close()
+	_ = s.stages.server.Close()
 	s.account.close()
 	s.running.Wait()
 	s.mu.Lock()
@@ -417,6 +435,10 @@ func (s *Server) Close() {
 
 // Addr is the address that the stand-in listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// StageAuthority is the certificate (PEM) of the storage of stages, for clients to trust; GET /snowsim/ca.pem has it
+// too.
+func (s *Server) StageAuthority() string { return s.stages.authority }
 
 // DSN is a connection string for the first user, with everything a client needs,
 // in gosnowflake's grammar. It holds the password.

@@ -114,6 +114,9 @@ type database struct {
 	open, leaving int
 	gone          chan struct{}
 
+	// uploads are under way, or coming to their end after nobody waits for them any more.
+	uploads sync.WaitGroup
+
 	describing sync.Mutex
 	described  map[string]*description // by statement text
 }
@@ -268,7 +271,7 @@ func (d *database) forget() {
 	last := d.shut && d.open == 0
 	d.mu.Unlock()
 	if last {
-		d.transport.base.CloseIdleConnections()
+		d.transport.closeIdle()
 	}
 }
 
@@ -361,19 +364,25 @@ func (d *database) give(s session, err error) {
 }
 
 // Close ends the idle cold sessions, and waits for load connections that are
-// being closed. Sessions on loan end when they are given back.
+// being closed, and for a while for uploads. Sessions on loan end when they are given back.
 func (d *database) Close() error {
 	d.mu.Lock()
 	idle, leaving, gone := d.idle, d.leaving, d.gone
 	d.idle, d.shut = nil, true
 	d.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { d.uploads.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(closeTimeout):
+	}
 	for _, s := range idle {
 		d.hangUp(s)
 	}
 	if leaving > 0 {
 		<-gone // each is bounded by farewell
 	}
-	d.transport.base.CloseIdleConnections()
+	d.transport.closeIdle()
 	return nil
 }
 

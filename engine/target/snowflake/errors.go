@@ -167,6 +167,7 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		cancelled *cancelledError
 		status    *statusError
 		forbidden *forbiddenError
+		stage     *stageError
 		server    *sf.SnowflakeError
 		network   net.Error
 	)
@@ -177,6 +178,8 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: timeout.Error()}
 	case errors.As(err, &cancelled):
 		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeCancelled, Message: cancelled.Error()}
+	case errors.As(err, &stage):
+		return engine.ExecutionError{Class: stage.class, Code: stage.code, Message: stage.said}
 	case errors.As(err, &server):
 		return engine.ExecutionError{Class: classOf(server), Code: fmt.Sprintf("%06d", server.Number),
 			Message: variable.ReplaceAllString(sentence(server), "…")}

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -20,24 +22,87 @@ func (d *database) Put(ctx context.Context, to string, content []byte) error {
 	if strings.ContainsAny(to, "'\\\n ") || name == "" || strings.Contains(os.TempDir(), "'") {
 		return fmt.Errorf("putting %q: not a path of a stage", to)
 	}
-	// From a file: of a stream gosnowflake stores nothing where a stage is a folder.
+	for try := 1; ; try++ {
+		err := d.upload(ctx, dir, name, content)
+		var refused *stageError
+		if try == maxUploads || !errors.As(err, &refused) || refused.code != codeExpired {
+			return err
+		}
+	}
+}
+
+// upload stores a file once. gosnowflake does not look at a context between its tries, and must keep its session until
+// they have ended: it ends by itself, from what the upload's guard answers, and nobody waits for it.
+func (d *database) upload(ctx context.Context, dir, name string, content []byte) error {
+	d.mu.Lock()
+	shut := d.shut
+	if !shut {
+		d.uploads.Add(1)
+	}
+	d.mu.Unlock()
+	if shut {
+		return errClosed
+	}
+	from, err := stageable(name, content)
+	if err != nil {
+		d.uploads.Done()
+		return err
+	}
+	u := newUpload(ctx, d.transport, from)
+	put := make(chan error, 1)
+	go func() {
+		defer d.uploads.Done()
+		err := d.put(context.WithValue(context.WithoutCancel(ctx), uploadKey{}, u), from, dir)
+		_ = os.RemoveAll(filepath.Dir(from))
+		u.close()
+		put <- err
+	}()
+	select {
+	case err = <-put:
+	case <-u.ctx.Done():
+		if ended := ctx.Err(); ended != nil {
+			u.fail(ended)
+		}
+		if u.failure() == nil {
+			err = <-put // it has ended just now
+		}
+	}
+	if failed := u.failure(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// stageable writes a file, in a folder of its own, that gosnowflake can take.
+func stageable(name string, content []byte) (string, error) {
 	tmp, err := os.MkdirTemp("", "loadstone-put-")
 	if err != nil {
-		return fmt.Errorf("putting %s: %w", to, err)
+		return "", fmt.Errorf("putting %s: %w", name, err)
 	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	from := filepath.Join(tmp, name)
-	if err := os.WriteFile(from, content, 0o600); err != nil {
-		return fmt.Errorf("putting %s: %w", to, err)
+	at := filepath.Join(tmp, name)
+	if err := os.WriteFile(at, content, 0o600); err != nil {
+		return "", errors.Join(fmt.Errorf("putting %s: %w", name, err), os.RemoveAll(tmp))
 	}
+	return at, nil
+}
+
+// put has gosnowflake upload a file to a folder of the user's stage.
+func (d *database) put(ctx context.Context, from, dir string) error {
 	sql := "PUT 'file://" + from + "' '@~/" + strings.Trim(dir, "/") +
 		"' AUTO_COMPRESS = FALSE SOURCE_COMPRESSION = NONE OVERWRITE = TRUE"
-	err = d.withSession(ctx, func(s session) error {
-		_, err := s.ExecContext(ctx, sql, nil)
+	var rs *target.ResultSet
+	err := d.withSession(ctx, func(s session) (err error) {
+		rs, err = query(ctx, s, sql, nil)
 		return err
 	})
 	if err != nil {
 		return d.refused(sql, err)
+	}
+	// A file that the stage does not show afterwards is no error of gosnowflake's.
+	at := slices.Index(rs.Columns, "status")
+	if at < 0 || len(rs.Rows) != 1 || rs.Rows[0][at] != "UPLOADED" {
+		return failure(engine.ErrClassConnection, codeConnection, "It is tried again.",
+			"The account's stage does not show the file that it has taken.")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,8 @@ const (
 const closeTimeout = 5 * time.Second
 
 // transport carries all requests of one database. It lets gosnowflake reach
-// the account and the storage that results name, and nothing else. It has no
+// the account, the storage that results name, and for an upload the stage that the account names in its own answer
+// (upload.go), and nothing else. It has no
 // CloseIdleConnections: each session that closes would close those of all others.
 type transport struct {
 	account string // host:port
@@ -69,6 +71,14 @@ type transport struct {
 	report func(host string)
 	// identity is whose identities gosnowflake asks the machine for, empty for none.
 	identity string
+	// patience is how long a stage may be away; tests make it short.
+	patience time.Duration
+	// standIn reaches the stages of a stand-in on this machine.
+	standIn struct {
+		sync.Mutex
+		authority string
+		rounds    *http.Transport
+	}
 	// ahead is by how much this machine's clock was ahead of the account's at the
 	// last log-in, in nanoseconds.
 	ahead atomic.Int64
@@ -79,7 +89,7 @@ const dialTimeout = 10 * time.Second
 
 func newTransport(s *accountSettings, p *egress.Policy) *transport {
 	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https",
-		identity: s.IdentityProvider}
+		identity: s.IdentityProvider, patience: stagePatience}
 	if s.Plain {
 		t.scheme = "http"
 	}
@@ -150,8 +160,22 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if asksMachine(t.identity, r, os.Getenv) {
 		return metadataTransport.RoundTrip(r)
 	}
+	u := uploadOf(r.Context())
+	if u != nil && r.URL.Host != t.account {
+		return u.roundTrip(r)
+	}
 	if err := t.allowed(r); err != nil {
 		return nil, err
+	}
+	if u != nil && strings.HasPrefix(r.URL.Path, queriesPath) && r.URL.Path != abortPath {
+		if u.failure() != nil {
+			return u.farewell(r), nil
+		}
+		resp, err := t.send(r)
+		if err != nil {
+			return nil, err
+		}
+		return u.learn(resp)
 	}
 	if path := r.URL.Path; r.URL.Host == t.account && (path == abortPath || path == sessionPath) {
 		ctx, cancel := context.WithTimeout(r.Context(), closeTimeout)
@@ -190,6 +214,16 @@ func (t *transport) send(r *http.Request) (*http.Response, error) {
 		return nil, &statusError{resp.StatusCode}
 	}
 	return resp, nil
+}
+
+// closeIdle closes the TCP connections that nothing uses.
+func (t *transport) closeIdle() {
+	t.base.CloseIdleConnections()
+	t.standIn.Lock()
+	defer t.standIn.Unlock()
+	if t.standIn.rounds != nil {
+		t.standIn.rounds.CloseIdleConnections()
+	}
 }
 
 // closing ends a request's context with its body.
