@@ -36,6 +36,11 @@ func (s *Server) routes() http.Handler {
 			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
 				s.expire(sess)
 			}
+		},
+		end: func(r *http.Request) {
+			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
+				s.end(sess)
+			}
 		}}, mux)
 }
 
@@ -43,7 +48,7 @@ func (s *Server) routes() http.Handler {
 func (s *Server) faultyStages(next http.Handler) http.Handler {
 	return s.faults.inject(faultyPlace{kind: func(string) string { return "stage" },
 		refuse: func(w http.ResponseWriter, status int) { s.stages.refuse(w, s.stages.fault(status)) },
-		expire: func(*http.Request) { s.stages.expire() }}, next)
+		expire: func(*http.Request) { s.stages.expire() }, end: func(*http.Request) { s.stages.expire() }}, next)
 }
 
 // inSession finds the session of a request and refuses those without one.

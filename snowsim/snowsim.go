@@ -453,6 +453,9 @@ func (s *Server) DSN() string {
 		url.PathEscape(s.opts.Schema) + "?" + q.Encode()
 }
 
+// SetFaults replaces the faults that happen from now on; none ends them.
+func (s *Server) SetFaults(list ...Fault) error { return s.faults.set(list) }
+
 // Stats returns what clients did so far.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()

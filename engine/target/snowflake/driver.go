@@ -181,8 +181,17 @@ func (d *database) config(retries int, token string) sf.Config {
 	return cfg
 }
 
-// dial opens a session with its session statements run. Its errors are user-facing.
+// dial opens a session with its session statements run, another one where it ends before they have. Its errors are
+// user-facing.
 func (d *database) dial(ctx context.Context, retries int) (session, error) {
+	s, err := d.dialOnce(ctx, retries)
+	if sessionEnded(err) {
+		return d.dialOnce(ctx, retries)
+	}
+	return s, err
+}
+
+func (d *database) dialOnce(ctx context.Context, retries int) (session, error) {
 	d.mu.Lock()
 	d.open++
 	d.mu.Unlock()
