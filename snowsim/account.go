@@ -27,7 +27,8 @@ type account struct {
 	spent map[string]bool
 }
 
-// ExhaustQuota suspends a warehouse as a resource monitor does at its limit; until it is called with false nothing resumes the warehouse.
+// ExhaustQuota suspends a warehouse as a resource monitor does at its limit; until it is called with false nothing
+// resumes the warehouse.
 func (s *Server) ExhaustQuota(name string, spent bool) {
 	a := s.account
 	a.mu.Lock()

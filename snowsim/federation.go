@@ -28,8 +28,8 @@ type Identity struct {
 // identityAudience is for whom identity tokens are made.
 const identityAudience = "snowflakecomputing.com"
 
-// oauthTokenPath is where the stand-in's authorization server, which stands for one outside of an account, gives tokens.
-const oauthTokenPath = "/snowsim/oauth/token"
+// oauthTokenPath is where the stand-in's authorization server gives tokens; it stands for one outside of an account.
+const oauthTokenPath = "/snowsim/oauth/token" //nolint:gosec // a path
 
 // TokenURL is the token endpoint of the stand-in's authorization server.
 func (s *Server) TokenURL() string { return "http://" + s.Addr() + oauthTokenPath }
@@ -82,8 +82,11 @@ func (s *Server) givenToken(token string) (a accessToken, found bool) {
 
 // byIdentity authenticates a machine by what its provider says of it.
 func (s *Server) byIdentity(provider, credential string) (*user, error) {
-	issuer, subject, err := "", "", error(nil)
-	var check func(*user) error
+	var (
+		issuer, subject string
+		check           func(*user) error
+		err             error
+	)
 	switch provider {
 	case "AWS":
 		issuer = provider

@@ -141,8 +141,8 @@ func (d *database) tag() string {
 	return string(b)
 }
 
-// config is what gosnowflake is given. It is complete: nothing of it comes from
-// files or the environment.
+// config is what gosnowflake is given. It is complete: nothing of it comes from files or the environment, but for
+// identities of clouds in the sign-ins that are by them. token is that of the log-in, if it has one.
 func (d *database) config(retries int, token string) sf.Config {
 	s := d.settings
 	params := map[string]string{

@@ -56,7 +56,7 @@ type fieldError struct{ field string }
 func (e *fieldError) Error() string { return "connection: " + e.field }
 
 // names maps the spellings of parameters, gosnowflake's too, onto ours.
-var names = map[string]string{
+var names = map[string]string{ //nolint:gosec // names of secrets, and no secrets
 	"account": "account", "warehouse": "warehouse", "role": "role", "database": "database", "schema": "schema",
 	"host": "host", "port": "port", "secondary_roles": "secondary_roles",
 	"protocol": "protocol", "authenticator": "authenticator", "token": "token",
@@ -416,7 +416,7 @@ func (s *accountSettings) checkTokenURL() error {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
 		return refuse("oauth_token_request_url", "It is the address of the authorization server's token endpoint.",
 			"oauth_token_request_url is no address.")
-	case u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
 		return refuse("oauth_token_request_url", "Write https://…", "The client's secret goes over https only.")
 	}
 	return nil

@@ -123,8 +123,8 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 			"'NETWORK_POLICY' IN USER … names it, DESC NETWORK POLICY … lists its addresses."
 	case s.IdentityProvider != "" && server.Number >= 390000 && server.Number < 396000:
 		e.Message = fmt.Sprintf("Snowflake does not accept the %s identity of this machine: %s", s.IdentityProvider, said)
-		e.Hint = "The user needs WORKLOAD_IDENTITY = (TYPE = …) with the issuer and the subject of this machine: ALTER USER … " +
-			"SET WORKLOAD_IDENTITY = (…)."
+		e.Hint = "The user needs WORKLOAD_IDENTITY = (TYPE = …) with the issuer and the subject of this machine: ALTER " +
+			"USER … SET WORKLOAD_IDENTITY = (…)."
 	case s.ClientID != "" && server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the access token that the authorization server gave: " + said
 		e.Hint = "The account needs a security integration (TYPE = EXTERNAL_OAUTH) that trusts this issuer, audience and " +
@@ -136,8 +136,8 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 			"programmatic access token."
 	case s.Authenticator == sf.AuthTypePat && server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the programmatic access token: " + said
-		e.Hint = "It may have expired or been revoked, or its user has no network policy, which such tokens need. Of a token " +
-			"with ROLE_RESTRICTION, role= of the connection has to be that role."
+		e.Hint = "It may have expired or been revoked, or its user has no network policy, which such tokens need. Of a " +
+			"token with ROLE_RESTRICTION, role= of the connection has to be that role."
 	case server.Number == 261004 || server.Number == 260008 || server.Number == 390400:
 		e.Message = fmt.Sprintf("There is no account %s at %s.", s.Account, s.Host)
 		e.Hint = "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com. " +

@@ -21,8 +21,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 )
 
-// Tokens that live shorter than a run are fetched anew for the log-ins that need one: those of workload identity
-// federation from the machine that Loadstone runs on, those of OAuth client credentials from their authorization server.
+// Tokens that live shorter than a run are fetched for the log-ins that need one: those of workload identity federation
+// from the machine that Loadstone runs on, those of OAuth client credentials from their authorization server.
 const (
 	// tokenMargin is how long before its end a token is no longer used.
 	tokenMargin = 30 * time.Second
@@ -36,9 +36,9 @@ const (
 	audience = "snowflakecomputing.com"
 )
 
-const identityHint = "Whoever runs Loadstone allows it with " + identityVariable + ": file:PATH (a token that Kubernetes " +
-	"keeps fresh), env:NAME, github, aws, azure, gcp, or several with commas between. Each server, node and command line " +
-	"that connects needs it."
+const identityHint = "Whoever runs Loadstone allows it with " + identityVariable + ": file:PATH (a token that " +
+	"Kubernetes keeps fresh), env:NAME, github, aws, azure, gcp, or several with commas between. Each server, node and " +
+	"command line that connects needs it."
 
 // tokenSource gives the token of a log-in. It is safe for concurrent use.
 type tokenSource struct {
@@ -220,7 +220,7 @@ func identityToken(ctx context.Context, env func(string) string) (string, time.T
 		var text string
 		switch strings.ToLower(kind) {
 		case "file":
-			b, err := os.ReadFile(where) //nolint:gosec // whoever runs the process names the file
+			b, err := os.ReadFile(where) // whoever runs the process names it
 			if err != nil {
 				return "", time.Time{}, refusedToken(err, identityHint, "The identity token cannot be read from its file.")
 			}

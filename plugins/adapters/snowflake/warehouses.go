@@ -61,7 +61,8 @@ func (a Adapter) checkInteractive(f findings, req *jsondoc.Value, h warehouse, s
 	}
 	if h.parameters.Err != "" {
 		f.add("fallback_warehouse", "warning", "Whether the interactive warehouse "+name+
-			" has a fallback warehouse is not known: "+h.parameters.Err+". With one, what takes longer than 5 s is measured there.",
+			" has a fallback warehouse is not known: "+h.parameters.Err+
+			". With one, what takes longer than 5 s is measured there.",
 			"see that the role may execute SHOW PARAMETERS IN WAREHOUSE "+dialect.Quoted(name), "target.warehouse")
 	}
 	if fallback := h.fallback(); fallback != "" {
