@@ -237,7 +237,9 @@ check: lint test check-ci attacks check-race check-seeds check-alone check-tutor
 	check-promql check-witnesses check-search test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench
 	@echo "All checks passed."
 
-# Everything with the race detector; what make test has with it already is not run again.
+# Everything with the race detector; what make test has with it already is not run again. In it are the tests of processes
+# that play what the simulation plays in virtual time.
+check-race: export LOADSTONE_CHECK = 1
 check-race: need-test build examples $(GOTESTSUM)
 	$(call tested,$(UNRACED),-race -timeout 40m)
 
@@ -299,10 +301,10 @@ check-witnesses: build need-postgres
 	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -v -run '^TestStagedFaultsAreJudged$$' ./cli
 
 # Searches for the limit of a database whose slots and service times are known, on a machine that is otherwise idle, and
-# with two busy loops beside them: some minutes for each.
-check-search: export LOADSTONE_SEARCHES ?= 3
+# with two busy loops beside them: two minutes for each of 24, LOADSTONE_SEARCHES times.
+check-search: export LOADSTONE_SEARCHES ?= 1
 check-search: build need-postgres
-	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 8h -run '^TestTheSearchFindsARealLimit$$' -v ./cli
+	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 6h -run '^TestTheSearchFindsARealLimit$$' -v ./cli
 
 # PromQL by Prometheus' own suite, beside a real TSDB, and asked by promtool and by the backend of Grafana's data source.
 # Modules of their own: compiling them takes minutes, since a TSDB brings clients of several clouds.

@@ -350,8 +350,10 @@ type Figures struct {
 	CarriedOver int64 `json:"carried_over"`
 	// Overran are operations that run workers began after the measurement because no STOP reached them: they are in the
 	// account and in no figure.
-	Overran      int64   `json:"-"`
-	DrainSeconds float64 `json:"drain_seconds"`
+	Overran int64 `json:"-"`
+	// HeldOver is what operations of the warm-up took of the measurement; the store does not keep it.
+	HeldOver     HeldOver `json:"-"`
+	DrainSeconds float64  `json:"drain_seconds"`
 	// LastEnded is when the last execution of the measurement ended, by the record; the store does not keep it.
 	LastEnded Time `json:"-"`
 	// RecordPartial: parts of the record are lost. CoveredSeconds is for how long all of it is there, and rates are over
@@ -403,6 +405,10 @@ type Figures struct {
 	// LoadStart is of a run worker whose load began, else left out.
 	LoadStart *LoadStart `json:"beginning,omitempty"`
 }
+
+// HeldOver is for how long in the measurement connections were busy with operations that were begun in the warm-up, all
+// together and with one of them at most: such an operation is in no latency.
+type HeldOver struct{ Seconds, LongestSeconds float64 }
 
 // WorkerFigures are the figures of a run worker as they are stored and told: what is not known of CountsOnly is null.
 type WorkerFigures struct {

@@ -22,6 +22,8 @@ type Warehouse struct {
 	MinClusterCount *int   `json:"min_cluster_count"`
 	MaxClusterCount *int   `json:"max_cluster_count"`
 	ScalingPolicy   string `json:"scaling_policy"`
+	// AutoSuspendSeconds without a query suspend it; 0 is never, or not known.
+	AutoSuspendSeconds int `json:"-"`
 	// Running and Queued queries, of everybody.
 	Running int `json:"running"`
 	Queued  int `json:"queued"`
@@ -42,6 +44,15 @@ func (w *Warehouse) Clusters() int {
 		return 0
 	}
 	return 1
+}
+
+// LeastClusters is how many clusters the warehouse has while it is not suspended, at least: one where the database does
+// not tell.
+func (w *Warehouse) LeastClusters() int {
+	if w.MinClusterCount == nil {
+		return 1
+	}
+	return max(1, *w.MinClusterCount)
 }
 
 // WarehousePoint is one poll of a run's time series: one row of warehouse_poll_snapshots.

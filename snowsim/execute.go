@@ -23,6 +23,11 @@ func (j *job) run() {
 	sess := j.session
 	sess.statementMu.Lock()
 	defer sess.statementMu.Unlock()
+	defer func() {
+		sess.mu.Lock()
+		sess.used = time.Now()
+		sess.mu.Unlock()
+	}()
 	view := sess.view()
 	statements, err := j.server.translator.Split(j.req.SQL)
 	if err != nil {
@@ -141,8 +146,7 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 		record.RowsProduced = result.Total
 	}
 	record.BytesScanned = result.Bytes
-	j.succeed(result, p.Type)
-	return nil
+	return j.finished(result, p.Type)
 }
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
@@ -231,9 +235,7 @@ func (j *job) perform(ctx context.Context, p *translate.Plan, binds protocol.Bin
 	}
 	switch p.Transaction {
 	case translate.Begin:
-		sess.mu.Lock()
-		sess.transaction = true
-		sess.mu.Unlock()
+		sess.begin(p.TransactionName)
 	case translate.Commit:
 		if err := sess.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
@@ -362,9 +364,28 @@ func (j *job) limits() protocol.Limits {
 	return protocol.Limits{Inline: j.server.opts.InlineBytes, Chunk: j.server.opts.ChunkBytes}
 }
 
-// succeed sets the answer of a statement that succeeded, and its chunks.
+// finished sets the answer of a statement that succeeded, in the form in which an account sends it: rows of a SELECT are
+// Arrow, unless the session wants JSON.
+func (j *job) finished(r *protocol.Result, kind protocol.StatementType) error {
+	if kind != protocol.Select || !strings.EqualFold(j.session.resultFormat(), "arrow") {
+		j.succeed(r, kind)
+		return nil
+	}
+	data, chunks, size, err := r.FinishArrow()
+	if err != nil {
+		return err
+	}
+	j.answerWith(data, chunks, size, kind)
+	return nil
+}
+
+// succeed sets the answer of a statement that succeeded, and its chunks, as JSON.
 func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
 	data, chunks, size := r.Finish()
+	j.answerWith(data, chunks, size, kind)
+}
+
+func (j *job) answerWith(data map[string]any, chunks []protocol.Chunk, size int, kind protocol.StatementType) {
 	view := j.session.view()
 	for key, value := range map[string]any{
 		"parameters": j.session.parameterList(), "queryId": j.queryID, "databaseProvider": nil,

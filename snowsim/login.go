@@ -284,7 +284,7 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 	}
 	// A client can have its warehouse, database and schema validated; gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
-	sess := &session{server: s, user: who.Name, role: role, jobs: map[string]*job{},
+	sess := &session{server: s, user: who.Name, client: req.Data.ClientApp, role: role, jobs: map[string]*job{},
 		parameters: map[string]string{}, defaults: defaultParameters(s.opts.Parameters, who.Parameters)}
 	if who.NoSecondaryRoles || restricted != "" {
 		sess.parameters[translate.SecondaryRoles] = "NONE"

@@ -44,9 +44,8 @@ func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.
 			conn.Release()
 			return nil, err
 		}
-		sess.mu.Lock()
-		sess.conn, sess.transaction = conn, true
-		sess.mu.Unlock()
+		sess.conn = conn
+		sess.begin("")
 	}
 	// A statement that fails leaves the transaction open, unlike in Postgres.
 	out, err := within(ctx, sess.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",

@@ -1,6 +1,7 @@
 package snowsim
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -20,6 +21,7 @@ type session struct {
 	server *Server
 	id     int64
 	user   string
+	client string // the name by which it has introduced itself
 
 	// Under the server's mu.
 	token, master          string
@@ -37,6 +39,8 @@ type session struct {
 	parameters                        map[string]string            // set by the session
 	defaults                          map[string]translate.Default // of the user and the account; not changed
 	transaction                       bool
+	open                              openTransaction
+	used                              time.Time       // when its last statement ended
 	jobs                              map[string]*job // by request id
 	done                              []*job          // finished jobs whose results are kept, the oldest first
 	doneBytes                         int
@@ -53,16 +57,17 @@ func (sess *session) view() *translate.Session {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	return &translate.Session{
-		ID:          sess.id,
-		User:        sess.user,
-		Account:     strings.ToUpper(sess.server.opts.Account),
-		Role:        sess.role,
-		Warehouse:   sess.warehouse,
-		Database:    sess.database,
-		Schema:      sess.schema,
-		Parameters:  sess.effective(),
-		Defaults:    sess.defaults,
-		Transaction: sess.transaction,
+		ID:            sess.id,
+		User:          sess.user,
+		Account:       strings.ToUpper(sess.server.opts.Account),
+		Role:          sess.role,
+		Warehouse:     sess.warehouse,
+		Database:      sess.database,
+		Schema:        sess.schema,
+		Parameters:    sess.effective(),
+		Defaults:      sess.defaults,
+		Transaction:   sess.transaction,
+		TransactionID: sess.open.id,
 	}
 }
 
@@ -117,7 +122,7 @@ var clientParameters = []struct {
 	{"CLIENT_RESULT_CHUNK_SIZE", 160},
 	{"CLIENT_SESSION_KEEP_ALIVE", false}, {"CLIENT_SESSION_KEEP_ALIVE_HEARTBEAT_FREQUENCY", 3600},
 	{"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD", 0},
-	{"CLIENT_TELEMETRY_ENABLED", true}, {"DATE_OUTPUT_FORMAT", "YYYY-MM-DD"}, {"GO_QUERY_RESULT_FORMAT", "json"},
+	{"CLIENT_TELEMETRY_ENABLED", true}, {"DATE_OUTPUT_FORMAT", "YYYY-MM-DD"}, {goFormat, ""}, {pythonFormat, ""},
 	{"QUERY_CONTEXT_CACHE_SIZE", 5},
 	{"SERVICE_NAME", ""}, {"TIMESTAMP_OUTPUT_FORMAT", "YYYY-MM-DD HH24:MI:SS.FF3 TZHTZM"},
 	{"TIMESTAMP_TYPE_MAPPING", "TIMESTAMP_NTZ"}, {"TIMEZONE", "America/Los_Angeles"},
@@ -135,6 +140,9 @@ func (sess *session) parameterList() []parameter {
 	effective := sess.effective()
 	for _, p := range clientParameters {
 		v := p.def
+		if v == "" && (p.name == goFormat || p.name == pythonFormat) {
+			v = sess.server.opts.Results
+		}
 		if set, ok := effective[p.name]; ok {
 			switch p.def.(type) {
 			case bool:
@@ -150,6 +158,23 @@ func (sess *session) parameterList() []parameter {
 		out = append(out, parameter{p.name, v})
 	}
 	return out
+}
+
+// The parameters that say in which form a driver takes rows.
+const (
+	goFormat     = "GO_QUERY_RESULT_FORMAT"
+	pythonFormat = "PYTHON_CONNECTOR_QUERY_RESULT_FORMAT"
+)
+
+// resultFormat is the form in which the session's client takes rows.
+func (sess *session) resultFormat() string {
+	name := map[string]string{"Go": goFormat, "PythonConnector": pythonFormat}[sess.client]
+	if name == "" {
+		return "json"
+	}
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	return cmp.Or(sess.effective()[name], sess.server.opts.Results)
 }
 
 // find returns the session of a token, or why there is none.
@@ -261,7 +286,7 @@ func (s *Server) end(sess *session) {
 // release returns a pinned connection to the pool, rolled back or not. The caller holds statementMu.
 func (sess *session) release(rollback bool) {
 	sess.mu.Lock()
-	sess.transaction = false
+	sess.transaction, sess.open = false, openTransaction{}
 	sess.mu.Unlock()
 	if sess.conn == nil {
 		return
@@ -280,7 +305,7 @@ func (sess *session) release(rollback bool) {
 
 // sweep ends sessions whose master token has expired.
 func (s *Server) sweep() {
-	tick := time.NewTicker(10 * time.Second)
+	tick := time.NewTicker(min(10*time.Second, s.opts.IdleTransaction/4))
 	defer tick.Stop()
 	for {
 		select {
@@ -298,6 +323,7 @@ func (s *Server) sweep() {
 			for _, sess := range gone {
 				s.end(sess)
 			}
+			s.abortBlockers(now)
 		}
 	}
 }

@@ -118,12 +118,18 @@ type Options struct {
 	SessionValidity, MasterValidity time.Duration
 	// OAuthValidity is how long access tokens of the authorization server are good for; 0 is ten minutes.
 	OAuthValidity time.Duration
+	// IdleTransaction is for how long a transaction may hold what others wait for without being used; 0 is five
+	// minutes, as on an account.
+	IdleTransaction time.Duration
 	// AnswerWithin is after what time a statement that still runs is answered with
 	// "in progress"; 0 is 45 s, as on an account.
 	AnswerWithin time.Duration
 	// InlineBytes is how much of a result is in the answer itself, ChunkBytes how
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
+	// Results is the form of rows for sessions that do not choose one: "arrow" (also when it is empty), as on an account,
+	// or "json".
+	Results string
 	// Stages is the cloud in whose protocol files are stored: StagesS3 (also when it is empty), StagesAzure, StagesGCS.
 	Stages string
 	// Denied are privileges that roles do not have.
@@ -156,7 +162,7 @@ func (o *Options) setDefaults() error {
 	for _, d := range []struct {
 		at  *string
 		def string
-	}{{&o.Stages, StagesS3}, {&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
+	}{{&o.Results, "arrow"}, {&o.Stages, StagesS3}, {&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
 		{&o.Listen, "127.0.0.1:0"}} {
 		if *d.at == "" {
 			*d.at = d.def
@@ -176,6 +182,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.OAuthValidity <= 0 {
 		o.OAuthValidity = 10 * time.Minute
+	}
+	if o.IdleTransaction <= 0 {
+		o.IdleTransaction = 5 * time.Minute
 	}
 	if o.AnswerWithin <= 0 {
 		o.AnswerWithin = 45 * time.Second
@@ -234,8 +243,10 @@ type Server struct {
 	// generation grows with every DDL; prepared statements of an older one are forgotten.
 	generation atomic.Uint64
 	queryIDs   atomic.Uint64
-	salt       uint64
-	counts     counters
+	// transactionIDs goes on from the time of the start.
+	transactionIDs atomic.Int64
+	salt           uint64
+	counts         counters
 
 	mu       sync.Mutex
 	sessions map[int64]*session
@@ -278,6 +289,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.stages.cloud = opts.Stages
+	s.transactionIDs.Store(time.Now().UnixMilli())
 	s.faults = &faults{seed: opts.Seed}
 	if err := s.faults.set(opts.Faults); err != nil {
 		return nil, err

@@ -120,20 +120,3 @@ func (p *parser) checkSchema(n objectName, missing func(string)) {
 		missing(n.String())
 	}
 }
-
-// transaction reads BEGIN, COMMIT and ROLLBACK.
-func (p *parser) transaction() *Plan {
-	made := p.statusPlan("Statement executed successfully.")
-	made.Type = protocol.TransactionType
-	switch p.next().text {
-	case "COMMIT":
-		made.Transaction = Commit
-		return made
-	case "ROLLBACK":
-		made.Transaction = Rollback
-		return made
-	}
-	made.Transaction = Begin
-	p.accept("TRANSACTION")
-	return made
-}

@@ -85,6 +85,8 @@ func (p *parser) show() *Plan {
 		return p.showWarehouses()
 	case p.accept("PARAMETERS"):
 		return p.showParameters()
+	case p.accept("TRANSACTIONS"):
+		return p.showTransactions()
 	case p.accept("GRANTS"):
 		return p.showGrants()
 	}

@@ -46,7 +46,13 @@ var sessionFunctions = map[string]func(p *parser) any{
 	"CURRENT_SECONDARY_ROLES": func(p *parser) any { return p.currentSecondaryRoles() },
 	"CURRENT_DATABASE":        func(p *parser) any { return nullIfEmpty(p.session.Database) },
 	"CURRENT_SCHEMA":          func(p *parser) any { return nullIfEmpty(p.session.Schema) },
-	"CURRENT_WAREHOUSE":       func(p *parser) any { return nullIfEmpty(p.session.Warehouse) },
+	"CURRENT_TRANSACTION": func(p *parser) any {
+		if p.session.TransactionID == 0 {
+			return nil
+		}
+		return strconv.FormatInt(p.session.TransactionID, 10)
+	},
+	"CURRENT_WAREHOUSE": func(p *parser) any { return nullIfEmpty(p.session.Warehouse) },
 }
 
 func sessionValue(p *parser, function string, _ *arguments) expr {

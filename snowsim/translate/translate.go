@@ -110,6 +110,9 @@ func (p *parser) read() *Plan {
 	}
 	switch t.text {
 	case "SELECT", "WITH":
+		if p.accept("SELECT", "SYSTEM$ABORT_TRANSACTION") {
+			return p.abortTransaction()
+		}
 		return p.selectPlan()
 	case "INSERT":
 		return p.insert()

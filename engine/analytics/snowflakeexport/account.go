@@ -24,6 +24,8 @@ const (
 	// CodeNameTaken and CodeOtherKind: something of another kind has the name.
 	CodeNameTaken = "001998"
 	CodeOtherKind = "003041"
+	// codeCancelled: somebody has cancelled the statement, or aborted its transaction.
+	codeCancelled = "000604"
 )
 
 // Grant is the statement that gives the role of the account's sessions a privilege on their schema.
@@ -54,13 +56,4 @@ func Quoted(name any) string {
 		return text
 	}
 	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-}
-
-// Named lists what is of one kind: "the table A", "the tables A and B".
-func Named(kind string, names []string) string {
-	if len(names) == 1 {
-		return "the " + kind + " " + names[0]
-	}
-	last := len(names) - 1
-	return "the " + kind + "s " + strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -1,51 +1,185 @@
 package snowflakeexport_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// TestTablesOfEarlierVersionsAreTakenOver: they have the columns and no mark, get it, keep what somebody has written
-// about them, and their rows; a marked one that somebody has changed is not written to.
-func TestTablesOfEarlierVersionsAreTakenOver(t *testing.T) {
+// The tables of version 1, which marked not all of them.
+var firstVersion = []string{
+	`CREATE TABLE TEST_RESULTS (RUN_ID VARCHAR NOT NULL, RUN_NAME VARCHAR, TEMPLATE_NAME VARCHAR,
+	ADAPTER VARCHAR, TABLE_NAME VARCHAR, STATUS VARCHAR, VERDICT VARCHAR, SIMULATED BOOLEAN, LOAD_MODE VARCHAR,
+	START_TIME TIMESTAMP_NTZ, END_TIME TIMESTAMP_NTZ, DURATION_SECONDS FLOAT, QPS FLOAT, WAREHOUSE_NAME VARCHAR,
+	WAREHOUSE_SIZE VARCHAR, CREDITS FLOAT, PRICE FLOAT, CURRENCY VARCHAR, PRICE_PER_MILLION FLOAT, CREATED_BY VARCHAR,
+	FINGERPRINT VARCHAR) COMMENT = 'the team''s results'`,
+	"INSERT INTO TEST_RESULTS (RUN_ID, RUN_NAME, FINGERPRINT) VALUES ('old', 'older', 'f')",
+	`CREATE TABLE LOADSTONE_PARTS (RUN_ID VARCHAR NOT NULL, PART VARCHAR NOT NULL, SHA256 VARCHAR NOT NULL,
+	ROW_COUNT NUMBER(18,0) NOT NULL)`,
+	`CREATE TABLE WAREHOUSE_POLL_SNAPSHOTS (RUN_ID VARCHAR NOT NULL, TIMESTAMP TIMESTAMP_NTZ NOT NULL,
+	ELAPSED_SECONDS FLOAT NOT NULL, WAREHOUSE_NAME VARCHAR NOT NULL, STATE VARCHAR, WAREHOUSE_TYPE VARCHAR,
+	WAREHOUSE_SIZE VARCHAR, STARTED_CLUSTERS NUMBER(9,0), RUNNING NUMBER(9,0), QUEUED NUMBER(9,0),
+	MIN_CLUSTER_COUNT NUMBER(9,0), MAX_CLUSTER_COUNT NUMBER(9,0), SCALING_POLICY VARCHAR)
+	COMMENT = 'Loadstone table 1: what the warehouses of runs said'`,
+	"ALTER TABLE WAREHOUSE_POLL_SNAPSHOTS ADD COLUMN NOTE VARCHAR",
+	`INSERT INTO WAREHOUSE_POLL_SNAPSHOTS (RUN_ID, TIMESTAMP, ELAPSED_SECONDS, WAREHOUSE_NAME, NOTE)
+	VALUES ('old', '2026-11-22 12:00:00', 1, 'WH', 'mine')`,
+}
+
+// TestTablesOfEarlierVersionsAreBroughtUpToDate: until then a run says that they are older. They keep their rows, what
+// somebody has written about them, and columns that somebody has added; a marked one of which somebody has dropped a
+// column is not written to until the schema is applied again.
+func TestTablesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.whole()
-	if _, err := w.take(t, 1); err != nil {
-		t.Fatal(err)
-	}
-	comments := `SELECT LISTAGG(COALESCE(COMMENT, ''), '|') WITHIN GROUP (ORDER BY TABLE_NAME)
-		FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE = 'BASE TABLE'`
-	marked := w.one(t, comments)
-	if n := strings.Count(marked, "Loadstone table 1: "); n != 5 {
-		t.Fatalf("%d tables have a mark: %s", n, marked)
-	}
 	do := func(sql ...string) {
 		t.Helper()
 		if err := w.Account.Exec(t.Context(), sql...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"QUERY_EXECUTIONS", "LOADSTONE_PARTS", "LOADSTONE_RUNS", "WAREHOUSE_POLL_SNAPSHOTS"} {
-		do("COMMENT ON TABLE " + name + " IS ''")
+	do(firstVersion...)
+	if _, err := w.take(t, 1); err == nil || !strings.Contains(w.book.Problem,
+		"Older than version 2 of the schema: WAREHOUSE_POLL_SNAPSHOTS, TEST_RESULTS, LOADSTONE_PARTS") {
+		t.Errorf("an older schema: %+v, %v", w.book, err)
 	}
-	do("COMMENT ON TABLE TEST_RESULTS IS 'the team''s results'")
-	w.restart()
-	if r, err := w.take(t, 2); err != nil || !r.Unchanged || !w.book.Whole || w.book.Problem != "" {
-		t.Errorf("%+v, %+v, %v", r, w.book, err)
+	if refused := w.apply(t); refused != "" {
+		t.Fatal(refused)
 	}
-	if got := w.one(t, comments); strings.Count(got, "Loadstone table 1: ") != 5 ||
-		!strings.Contains(got, "Loadstone table 1: the team's results") {
+	if got := w.one(
+		t,
+		`SELECT (SELECT RUN_NAME FROM TEST_RESULTS) || ' ' || (SELECT NOTE FROM WAREHOUSE_POLL_SNAPSHOTS)`,
+	); got !=
+		"older mine" {
+		t.Errorf("what was there is %s", got)
+	}
+	comments := `SELECT LISTAGG(COALESCE(COMMENT, ''), '|') WITHIN GROUP (ORDER BY TABLE_NAME)
+		FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE = 'BASE TABLE'`
+	if got := w.one(t, comments); strings.Count(got, "Loadstone table 2: ") != 15 ||
+		!strings.Contains(got, "Loadstone table 2: the team's results") {
 		t.Errorf("comments are %s", got)
 	}
-	do("ALTER TABLE TEST_RESULTS ADD COLUMN NOTE VARCHAR")
-	w.restart()
-	if _, err := w.take(t, 3); err != nil || w.book.Problem != "" {
-		t.Errorf("with a column of somebody's: %+v, %v", w.book, err)
+	w.whole()
+	take := func(epoch int64) {
+		t.Helper()
+		w.restart()
+		if _, err := w.take(t, epoch); err != nil {
+			t.Error(err)
+		}
+	}
+	if take(2); w.book.Problem != "" || !w.book.Whole {
+		t.Errorf("with a column of somebody's: %+v", w.book)
 	}
 	do("ALTER TABLE TEST_RESULTS DROP COLUMN QPS")
+	if take(3); !strings.Contains(w.book.Problem, "it has no column QPS") || w.book.Whole {
+		t.Errorf("without a column: %+v", w.book)
+	}
+	w.apply(t)
+	if take(4); w.book.Problem != "" || !w.book.Whole {
+		t.Errorf("with the column again: %+v", w.book)
+	}
+}
+
+// TestADeadServerDoesNotBlock: it has left its transaction open, with the run held, and files on the stage. Who takes
+// the run over ends the one and removes the others at once, and leaves those of other runs and of later epochs.
+func TestADeadServerDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.take(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	name := w.transaction(t, 3)
+	died, go_ := make(chan struct{}), make(chan struct{})
+	var theirs error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		theirs = w.Account.InTransaction(context.WithoutCancel(t.Context()), name, func(tx target.Tx) error {
+			err := tx.Exec(t.Context(), "UPDATE LOADSTONE_RUNS SET EPOCH = 3 WHERE RUN_ID = 'r'")
+			close(died)
+			<-go_
+			// It was not dead, and goes on: what it writes now is kept by nobody.
+			return errors.Join(err, tx.Exec(t.Context(), "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) "+
+				"VALUES ('r', 'late', '', 0)"))
+		})
+	}()
+	<-died
+	folder := "loadstone/" + strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "LOADSTONE_EXPORT_"), "_3"))
+	for _, path := range []string{folder + "/3/left", folder + "/40/later", "loadstone/other/3/left"} {
+		if err := w.Put(t.Context(), path, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.restart()
-	if _, err := w.take(t, 4); err != nil || !strings.Contains(w.book.Problem, "it has no column QPS") || w.book.Whole {
-		t.Errorf("without a column: %+v, %v", w.book, err)
+	w.parts["a"] = 120
+	begun := time.Now()
+	if r, err := w.take(t, 4); err != nil || r.Rows != 120 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if took := time.Since(begun); took > target.LockPatience {
+		t.Errorf("it took %v", took)
+	}
+	close(go_)
+	<-done
+	if theirs == nil {
+		t.Error("the transaction of the server that was thought to be dead has held")
+	}
+	if got := w.one(t, copies) + " " + w.one(t, "SELECT COUNT(*) FROM LOADSTONE_PARTS") + " " +
+		w.one(t, "SELECT MAX(EPOCH) FROM LOADSTONE_RUNS"); got != "170 of 170 2 4" {
+		t.Errorf("there are %s", got)
+	}
+	rs, err := w.Query(t.Context(), "LIST @~")
+	if err != nil || len(rs.Rows) != 2 || rs.Rows[0][0] != folder+"/40/later" ||
+		rs.Rows[1][0] != "loadstone/other/3/left" {
+		t.Errorf("on the stage: %v, %v", rs, err)
+	}
+}
+
+// transaction is the name under which a claim of that epoch works, as the account is told.
+func (w *world) transaction(t *testing.T, epoch int64) (name string) {
+	t.Helper()
+	w.named = func(told string) { name = told }
+	defer func() { w.named = nil }()
+	if _, err := w.take(t, epoch-1); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimRight(name, "0123456789") + "3"
+}
+
+// TestTwoServersTakeTheSameRun at once, with epochs as the control store gives them: there is one copy, that of the
+// newer one's.
+func TestTwoServersTakeTheSameRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for round := range int64(3) {
+		w.parts = map[string]int{"a": 100 + int(round), "b": 50}
+		older, newer := make(chan error, 1), make(chan error, 1)
+		for i, out := range []chan error{older, newer} {
+			other := *w
+			other.account = &account{Account: w.Account}
+			other.restart()
+			go func() {
+				_, err := other.take(t, 2*round+1+int64(i))
+				out <- err
+			}()
+		}
+		// The older one is disturbed at whatever it does, or was done before; what it says is kept by nobody.
+		<-older
+		second := <-newer
+		// Whoever is disturbed is tried again, and comes through.
+		for try := 0; second != nil && try < 3; try++ {
+			_, second = w.take(t, 2*round+2)
+		}
+		if second != nil {
+			t.Errorf("the newer one: %v", second)
+		}
+		want := []string{"150 of 150", "151 of 151", "152 of 152"}[round]
+		if got := w.one(t, copies); got != want {
+			t.Errorf("round %d: there are %s", round, got)
+		}
 	}
 }

@@ -6,8 +6,10 @@
 // Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
 // one of a lower epoch changes nothing.
 //
-// What else is known of the run follows, in TEST_RESULTS and WAREHOUSE_POLL_SNAPSHOTS, and views show the runs that
-// are there as a whole (package views).
+// What the control store knows of the run follows, in tables of the same names and columns, and views show the runs that
+// are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, never an export.
+// Each has a comment that begins with a mark and the version of the schema. What lacks it is somebody else's: it is not
+// written to, changed or dropped.
 package snowflakeexport
 
 import (
@@ -15,6 +17,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,13 +48,19 @@ const maxRowsPerFile = 500_000
 // Store is what is known of runs.
 type Store interface {
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
-	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+	// RunRows calls each with the rows that belong to a run in one of RunTables, named in lower case, without secrets and
+	// sampled rows.
+	RunRows(ctx context.Context, runID, table string, each func(map[string]json.RawMessage) error) error
 }
 
 // Record reads the parts of runs.
 type Record interface {
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
 	ReadExecutions(ctx context.Context, runID, name string, fn func(*rollup.Executions) error) error
+	// Enriched calls fn for each execution that the account's history knew of.
+	Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int, err error)
+	// LatestSegmentContent is the newest segment of a run; one that has none yet is store.ErrNotFound.
+	LatestSegmentContent(ctx context.Context, runID string) ([]byte, error)
 }
 
 // Account is a database that takes files in through a stage.
@@ -85,8 +94,11 @@ type Export struct {
 	Store  Store
 	Record Record
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
-	// Account is asked for each run: it may have been changed.
-	Account Account
+	// Account is asked for each run: it may have been changed. Connection is its name in what people read.
+	Account    Account
+	Connection string
+	// SegmentWait is how long a segment is waited for that is not there yet.
+	SegmentWait time.Duration
 	// StatusStore may be nil.
 	StatusStore StatusStore
 	// RaiseEpochs has later claims get epochs above one that the account has seen, and reports whether they were not above
@@ -94,8 +106,9 @@ type Export struct {
 	RaiseEpochs func(ctx context.Context, above int64) (raised bool, err error)
 
 	prepared atomic.Bool
-	tables   TableStatus
-	views    ViewStatus
+	schema   SchemaStatus
+	history  history
+	segment  []byte
 }
 
 // row is an execution as it is in a file; columns are found by their names.
@@ -124,6 +137,8 @@ type row struct {
 	ErrorCode     *string `parquet:"ERROR_CODE,optional,dict"`
 	ErrorMessage  *string `parquet:"ERROR_MESSAGE,optional,dict"`
 	ServerQueryID *string `parquet:"SERVER_QUERY_ID,optional"`
+	ResultID      string  `parquet:"TEST_ID,dict"`
+	historyRow
 }
 
 // Run takes out the run of a claim, or removes it from the account when it is gone, and notes what came of it.
@@ -137,7 +152,7 @@ func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	if e.StatusStore == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
 		return r, err
 	}
-	s := ExportStatus{Gone: r.Gone, Problem: r.Note, Views: e.views.Views, Whole: e.tables.Problem == ""}
+	s := ExportStatus{Gone: r.Gone, Problem: r.Note, Views: e.schema.Views, Whole: e.schema.tablesUsable()}
 	if err == nil && !s.Gone {
 		err = e.userError(e.count(ctx, c.Subtask, &s))
 	}
@@ -159,6 +174,18 @@ func (e *Export) userError(err error) error {
 	case said.Class == engine.ErrClassConnection || said.Class == engine.ErrClassThrottled:
 		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
 			Message: "The results connection cannot be reached: " + Sentence(said.Message)}
+	case said.Class == engine.ErrClassLock:
+		return &engine.Error{
+			Code:    engine.CodeUnavailable,
+			Cause:   err,
+			Message: "Another transaction of the account holds what is to be written: " + Sentence(said.Message),
+			Hint: "It is tried again. An account ends a transaction that nobody uses after five minutes; SHOW LOCKS IN ACCOUNT " +
+				"shows whose it is.",
+		}
+	case said.Class == engine.ErrClassCancelled && said.Code == codeCancelled:
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "Somebody has ended a statement of the export: " + Sentence(said.Message),
+			Hint:    "It is tried again, by whoever has the run now."}
 	case said.Code != "":
 		return &engine.Error{Code: engine.CodeTarget, Cause: err,
 			Message: "The account of the results connection says: " + Sentence(said.Message)}
@@ -205,6 +232,7 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	r.Mode, r.Unchanged = refresh.Incremental, true
 	var problems []string
 	total := 0
+	e.history = historyOf(artifacts)
 	for _, a := range artifacts {
 		if a.Kind != record.KindExecutions {
 			continue
@@ -212,8 +240,11 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		total++
 		there := known[a.Name]
 		delete(known, a.Name)
-		if there == a.SHA256 {
+		if there == e.history.version(a) {
 			continue
+		}
+		if err := e.history.read(ctx, e.Record, c.Subtask); err != nil {
+			return r, err
 		}
 		rows, size, problem, err := e.part(ctx, c, a, detail.StartTime.UnixNano(), prove)
 		if err != nil {
@@ -242,25 +273,25 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		return r, err
 	}
 	r.Unchanged = r.Unchanged && !changed
-	r.Note = strings.Join(slices.DeleteFunc([]string{r.Note, e.tables.Problem, e.views.Problem},
+	r.Note = strings.Join(slices.DeleteFunc([]string{r.Note, e.schema.Problem},
 		func(text string) bool { return text == "" }), " ")
 	return r, nil
 }
 
-// begin makes the tables and views, and notes the epoch of a claim: lower ones write nothing from now on.
+// begin looks whether the schema is there, and notes the epoch of a claim: lower ones write nothing from now on.
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !e.prepared.Load() {
 		var err error
-		if e.tables, err = MakeTables(ctx, e.Account); err != nil {
-			return fmt.Errorf("making the tables of the results connection: %w", err)
-		}
-		if e.views, err = MakeViews(ctx, e.Account, e.tables); err != nil {
-			return fmt.Errorf("making the views of the results connection: %w", err)
+		if e.schema, err = CheckSchema(ctx, e.Account, e.Connection); err != nil {
+			return err
 		}
 		e.prepared.Store(true)
 	}
+	if err := e.endEarlier(ctx, c); err != nil {
+		return err
+	}
 	seen := int64(-1)
-	err := e.Account.InTransaction(ctx, func(t target.Tx) error {
+	err := e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
 		epoch, err := epochOf(ctx, t, c.Subtask)
 		seen = epoch
 		switch {
@@ -273,6 +304,9 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
 	})
+	if err == nil {
+		return e.removeEarlier(ctx, c)
+	}
 	if !errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
@@ -314,15 +348,8 @@ func number(v any) (int64, error) {
 // together runs f in a transaction that holds the run for the claim's epoch; prove is called before its end.
 func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
 	f func(target.Tx) error) error {
-	return e.Account.InTransaction(ctx, func(t target.Tx) error {
-		// The change of nothing locks the row until the end.
-		if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
-			return err
-		}
-		epoch, err := epochOf(ctx, t, c.Subtask)
-		if err == nil && epoch != c.Epoch {
-			err = claimLost(c)
-		}
+	return e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
+		err := hold(ctx, t, c)
 		if err == nil {
 			err = f(t)
 		}
@@ -331,6 +358,19 @@ func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(conte
 		}
 		return err
 	})
+}
+
+// hold has a transaction hold the run until its end, for the claim's epoch alone.
+func hold(ctx context.Context, t target.Tx, c refresh.Claim) error {
+	// The change of nothing locks the row.
+	if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
+		return err
+	}
+	epoch, err := epochOf(ctx, t, c.Subtask)
+	if err == nil && epoch != c.Epoch {
+		err = claimLost(c)
+	}
+	return err
 }
 
 // exportedParts are the parts that are there of a run, with their checksums.
@@ -416,7 +456,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 	var sending error
 	var seen times
 	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
-		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= maxRowsPerFile {
+		if sending = f.add(&a, startNs, x, &e.history); sending == nil && f.rows >= maxRowsPerFile {
 			sending = flush()
 		}
 		seen.add(x, startNs)
@@ -443,9 +483,17 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 
 func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string,
 	times times, prove func(context.Context) error) error {
-	return e.together(ctx, c, prove, func(t target.Tx) error {
-		if err := wipe(ctx, t, c.Subtask, a.Name); err != nil {
+	return e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
+		// What is not there is not deleted: DELETE would lock the table, and others wait for it.
+		rs, err := t.Query(ctx, `SELECT (SELECT COUNT(*) FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?) +
+			(SELECT COUNT(*) FROM LOADSTONE_PARTS WHERE RUN_ID = ? AND PART = ?)`, c.Subtask, a.Name, c.Subtask, a.Name)
+		if err != nil {
 			return err
+		}
+		if n, err := number(rs.Rows[0][0]); err != nil || n > 0 {
+			if err = errors.Join(err, wipe(ctx, t, c.Subtask, a.Name)); err != nil {
+				return err
+			}
 		}
 		if len(files) > 0 {
 			// FORCE: a file of that name may have been loaded by a transaction that was undone, or cleared since.
@@ -456,11 +504,19 @@ func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, a
 				return err
 			}
 		}
+		// The run is held as late as can be: copying takes a while, and others have runs of their own to hold. What was
+		// copied is counted after that, when nobody else can have copied it meanwhile.
+		if err := hold(ctx, t, c); err != nil {
+			return err
+		}
 		if err := verify(ctx, t, c.Subtask, a.Name, times); err != nil {
 			return err
 		}
-		return t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
-			a.Name, a.SHA256, times.rows)
+		if err := t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
+			a.Name, e.history.version(a), times.rows); err != nil || prove == nil {
+			return err
+		}
+		return prove(ctx)
 	})
 }
 
@@ -550,16 +606,17 @@ func newFile() *file {
 	return f
 }
 
-func (f *file) add(runID, part string, startNs int64, x *rollup.Executions) error {
+func (f *file) add(a *engine.Artifact, startNs int64, x *rollup.Executions, h *history) error {
 	rows := make([]row, len(x.DueNs))
 	for i := range rows {
-		rows[i] = row{RunID: runID, Part: part, Seq: int64(x.Seq[i]), DueAt: x.DueMicro(i, startNs),
+		rows[i] = row{RunID: a.RunID, Part: a.Name, ResultID: a.ResultID, Seq: int64(x.Seq[i]), DueAt: x.DueMicro(i, startNs),
 			StartedAt: x.StartedNs[i] / 1000, ElapsedMs: x.ElapsedMs[i], LagMs: x.LagMs[i], WaitMs: x.WaitMs[i],
 			DecodeNs: x.DecodeNs[i], Connection: int64(x.Connection[i]), Step: x.Step[i], Rows: int64(x.Rows[i]),
 			Retries: x.Retries[i], Position: x.Position[i], Warmup: x.Warmup[i], Success: x.Success[i],
 			RolledBack: x.RolledBack[i], Worker: x.Worker.At(i), Kind: x.Kind.At(i), Statement: x.Statement.At(i),
 			ErrorClass: orNull(&x.Class, i), ErrorCode: orNull(&x.Code, i), ErrorMessage: orNull(&x.Message, i),
 			ServerQueryID: orNull(&x.QueryID, i)}
+		rows[i].historyRow = h.of(rows[i].ServerQueryID)
 	}
 	f.rows += len(rows)
 	_, err := f.w.Write(rows)

@@ -20,6 +20,9 @@ type parameter struct {
 // defaultStatementTimeout is Snowflake's own STATEMENT_TIMEOUT_IN_SECONDS, for databases without a statement timeout.
 const defaultStatementTimeout = 172_800
 
+// lockTimeout is Snowflake's own LOCK_TIMEOUT, in seconds.
+const lockTimeout = "43200"
+
 // sessionParameters are what an account's or a user's default could otherwise decide about a run: whether
 // statements are committed, how text becomes a time, what a quoted name is, how many rows a result has. Where a run
 // does not ask for anything the value is Snowflake's documented default.
@@ -40,7 +43,7 @@ func (d *database) sessionParameters() []parameter {
 		{"MULTI_STATEMENT_COUNT", "1", false},
 		{"STATEMENT_TIMEOUT_IN_SECONDS", strconv.Itoa(timeout), false},
 		{"STATEMENT_QUEUED_TIMEOUT_IN_SECONDS", "0", false},
-		{"LOCK_TIMEOUT", "43200", false},
+		{"LOCK_TIMEOUT", lockTimeout, false},
 		{"HYBRID_TABLE_LOCK_TIMEOUT", "3600", false},
 		{"QUOTED_IDENTIFIERS_IGNORE_CASE", "false", false},
 		{"TIMEZONE", "UTC", true},

@@ -107,27 +107,69 @@ func (d *database) put(ctx context.Context, from, dir string) error {
 	return nil
 }
 
-// InTransaction runs f in a transaction of one session: all that it executes holds, or nothing.
-func (d *database) InTransaction(ctx context.Context, f func(target.Tx) error) error {
+// errAborted is a transaction that somebody has ended while it was under way.
+var errAborted = errors.New("the transaction was ended by somebody else; nothing of it was kept")
+
+// InTransaction runs f in a transaction of one session: all that it executes holds, or nothing. Whoever has taken its
+// work over may abort it: what it executes after that is in a transaction of its own kind, which does not commit.
+func (d *database) InTransaction(ctx context.Context, name string, f func(target.Tx) error) error {
 	s, err := d.borrow(ctx, false)
 	if err != nil {
 		return err
 	}
 	t := together{d, s}
-	if err = t.Exec(ctx, "BEGIN"); err == nil {
-		if err = f(t); err == nil {
-			err = t.Exec(ctx, "COMMIT")
-		}
-		if err != nil && !breaksSession(err) {
-			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-			if failed := t.Exec(undo, "ROLLBACK"); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%w: %w", errNotUndone, failed))
+	if err = t.Exec(ctx, fmt.Sprintf("ALTER SESSION SET AUTOCOMMIT = FALSE LOCK_TIMEOUT = %d",
+		int(target.LockPatience.Seconds()))); err == nil {
+		err = t.run(ctx, name, f)
+		if !breaksSession(err) {
+			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+			if failed := t.Exec(after, "ALTER SESSION SET AUTOCOMMIT = TRUE LOCK_TIMEOUT = "+lockTimeout); failed != nil {
+				d.give(s, errNotUndone) // the session is of no use for others
+				cancel()
+				return err
 			}
 			cancel()
 		}
 	}
 	d.give(s, err)
 	return err
+}
+
+func (t together) run(ctx context.Context, name string, f func(target.Tx) error) error {
+	err := t.Exec(ctx, "BEGIN TRANSACTION NAME "+name)
+	if err != nil {
+		return err
+	}
+	begun, err := t.current(ctx)
+	if err == nil {
+		err = f(t)
+	}
+	if err == nil {
+		var still string
+		if still, err = t.current(ctx); err == nil && still != begun {
+			err = errAborted
+		}
+	}
+	if err == nil {
+		err = t.Exec(ctx, "COMMIT")
+	}
+	if err != nil && !breaksSession(err) {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		if failed := t.Exec(undo, "ROLLBACK"); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", errNotUndone, failed))
+		}
+	}
+	return err
+}
+
+// current is the account's number of the transaction under way.
+func (t together) current(ctx context.Context) (string, error) {
+	rs, err := t.Query(ctx, "SELECT CURRENT_TRANSACTION()")
+	if err != nil || len(rs.Rows) != 1 {
+		return "", err
+	}
+	return fmt.Sprint(rs.Rows[0][0]), nil
 }
 
 type together struct {
