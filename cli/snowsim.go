@@ -42,7 +42,7 @@ type snowsimCommand struct {
 	TimeScale float64       `default:"1" help:"How many times faster than the model's the time goes: 10 makes latencies, start times and lags a tenth."`
 	Seed      uint64        `default:"1" help:"Decides latencies, faults and what the query history leaves out."`
 	Lag       time.Duration `default:"2s" help:"How long after its end an execution comes into the query history."`
-	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Something that goes wrong, may be repeated: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, drop, drop_answer, slow."`
+	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Something that goes wrong, may be repeated: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, ended, drop, drop_answer, slow."`
 	Stages    string        `default:"s3" enum:"s3,azure,gcs" help:"The cloud in whose protocol stages keep files, over TLS: s3, azure or gcs."`
 	Edition   string        `default:"enterprise" enum:"standard,enterprise" help:"Edition of the account. Standard has no warehouses of several clusters and no search optimization."`
 	Region    string        `placeholder:"REGION" help:"What CURRENT_REGION() answers: AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and the regions of the US government have no hybrid tables."`
