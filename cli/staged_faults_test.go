@@ -215,7 +215,9 @@ workload: {plugin: sql, params: {%s}, %s, duration_seconds: %v, warmup_seconds: 
 	began := func() bool { return len(s.backends()) > 2 }
 	clitest.Until(t, clitest.StartTimeout, began, func() string { return text.String() })
 	machine := watchMachine()
-	if !c.early {
+	if c.early {
+		time.Sleep(warmup / 2) // by when all connections have begun
+	} else {
 		time.Sleep(warmup + time.Second)
 	}
 	c.fault(s)
