@@ -162,7 +162,8 @@ func (o *Options) setDefaults() error {
 	for _, d := range []struct {
 		at  *string
 		def string
-	}{{&o.Results, "arrow"}, {&o.Stages, StagesS3}, {&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
+	}{{&o.Results, "arrow"}, {&o.Stages, StagesS3}, {&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase},
+		{&o.Schema, DefaultSchema},
 		{&o.Listen, "127.0.0.1:0"}} {
 		if *d.at == "" {
 			*d.at = d.def

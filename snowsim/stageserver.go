@@ -29,7 +29,8 @@ func (a *stageArea) refuse(w http.ResponseWriter, r *stageRefusal) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(r.status)
 	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="utf-8"?><Error><Code>%s</Code><Message>%s</Message>`+
-		`<AuthenticationErrorDetail>%s</AuthenticationErrorDetail></Error>`, r.code, r.text, r.details)
+		`<AuthenticationErrorDetail>%s</AuthenticationErrorDetail></Error>`, //nolint:gosec // it is escaped, and XML
+		r.code, escapeXML(r.text), r.details)
 }
 
 // fault is what a fault of that status is in this cloud's words.
@@ -53,7 +54,8 @@ func (a *stageArea) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/")
-	credential, refusal := stageCredential{}, (*stageRefusal)(nil)
+	var credential stageCredential
+	var refusal *stageRefusal
 	switch a.cloud {
 	case StagesAzure:
 		credential, refusal = a.azureCredential(r)

@@ -156,20 +156,20 @@ func fixedColumn(c *Column, cells []*string) (arrow.Array, error) {
 	switch {
 	case bits < 8:
 		return fill(array.NewInt8Builder(memory.DefaultAllocator), cells, integer(c, func(b *array.Int8Builder, n int64) {
-			b.Append(int8(n)) //nolint:gosec // it fits
+			b.Append(int8(n))
 		}))
 	case bits < 16:
 		return fill(array.NewInt16Builder(memory.DefaultAllocator), cells, integer(c, func(b *array.Int16Builder, n int64) {
-			b.Append(int16(n)) //nolint:gosec // it fits
+			b.Append(int16(n))
 		}))
 	case bits < 32:
 		return fill(array.NewInt32Builder(memory.DefaultAllocator), cells, integer(c, func(b *array.Int32Builder, n int64) {
-			b.Append(int32(n)) //nolint:gosec // it fits
+			b.Append(int32(n))
 		}))
 	case bits < 64:
 		return fill(array.NewInt64Builder(memory.DefaultAllocator), cells, integer(c, (*array.Int64Builder).Append))
 	}
-	kind := &arrow.Decimal128Type{Precision: 38, Scale: int32(c.Scale)} //nolint:gosec // at most 37
+	kind := &arrow.Decimal128Type{Precision: 38, Scale: int32(c.Scale)}
 	return fill(array.NewDecimal128Builder(memory.DefaultAllocator, kind), cells,
 		func(b *array.Decimal128Builder, text string) error {
 			n, err := unscaled(text, c.Scale)
@@ -248,7 +248,7 @@ func momentColumn(c *Column, cells []*string) (arrow.Array, error) {
 				case *array.Int64Builder:
 					field.Append(n)
 				case *array.Int32Builder:
-					field.Append(int32(n)) //nolint:gosec // minutes and nanoseconds
+					field.Append(int32(n))
 				}
 			}
 			return nil

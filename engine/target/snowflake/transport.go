@@ -169,7 +169,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if u != nil && strings.HasPrefix(r.URL.Path, queriesPath) && r.URL.Path != abortPath {
 		if u.failure() != nil {
-			return u.farewell(r), nil
+			return u.farewell(r), nil //nolint:nilerr // whoever waits for the upload has it
 		}
 		resp, err := t.send(r)
 		if err != nil {

@@ -229,7 +229,7 @@ func (u *upload) learn(resp *http.Response) (*http.Response, error) {
 	}
 	// What cannot be read is gosnowflake's to tell; a statement that still runs, or was refused, names no stage.
 	if json.Unmarshal(text, &answer) != nil || !answer.Success || answer.Data.Command == "" {
-		return resp, nil
+		return resp, nil //nolint:nilerr // see above
 	}
 	if err := u.trust(answer.Data.Command, answer.Data.Files, &answer.Data.Stage); err != nil {
 		u.fail(err)
@@ -270,7 +270,7 @@ func (u *upload) trust(command string, files []string, s *stageInfo) error {
 // roundTrip carries a request to a stage.
 func (u *upload) roundTrip(r *http.Request) (*http.Response, error) {
 	if u.failure() != nil {
-		return u.farewell(r), nil
+		return u.farewell(r), nil //nolint:nilerr // whoever waits for the upload has it
 	}
 	u.mu.Lock()
 	places, rounds := u.places, u.rounds
@@ -287,7 +287,7 @@ func (u *upload) roundTrip(r *http.Request) (*http.Response, error) {
 		return u.farewell(r), nil
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	stop := context.AfterFunc(u.ctx, cancel)
+	stop := context.AfterFunc(u.ctx, cancel) //nolint:contextcheck // the request ends with either
 	done := func() { stop(); cancel() }
 	resp, err := rounds.RoundTrip(r.WithContext(ctx))
 	if err != nil {
@@ -319,8 +319,8 @@ func stageWords(err error) string {
 	}
 }
 
-const stageHint = "Files go to the storage of the account's cloud, which needs the way open as the account does: SELECT " +
-	"SYSTEM$ALLOWLIST() lists the hosts (type STAGE)."
+const stageHint = "Files go to the storage of the account's cloud, which needs the way open as the account does: " +
+	"SELECT SYSTEM$ALLOWLIST() lists the hosts (type STAGE)."
 
 // judge looks at a stage's answer: what ends an upload, what gosnowflake repeats, and for how long it may.
 func (u *upload) judge(r *http.Request, resp *http.Response) (*http.Response, error) {

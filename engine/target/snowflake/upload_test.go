@@ -159,7 +159,7 @@ func TestUploadsGoNowhereElse(t *testing.T) {
 		u := newUpload(t.Context(), newTransport(settings, nil), "/f")
 		r, err := http.NewRequestWithContext(
 			t.Context(),
-			"POST",
+			http.MethodPost,
 			"https://acme.snowflakecomputing.com:443/queries/v1/query-request",
 			nil,
 		)
