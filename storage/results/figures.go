@@ -243,8 +243,8 @@ func parseKinds(names []string) ([]engine.Kind, error) {
 	return kinds, nil
 }
 
-// addWarmup counts an operation of the warm-up that held its connection for so long of the measurement; late is what adds
-// operations that were counted before.
+// addWarmup counts an operation of the warm-up, and for how long it held its connection in the measurement. Those that
+// are late were counted before.
 func (s *partSums) addWarmup(held int64, late bool) {
 	s.warmup++
 	if held > 0 && !late {
