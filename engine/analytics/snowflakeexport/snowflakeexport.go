@@ -6,7 +6,7 @@
 // Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
 // one of a lower epoch changes nothing.
 //
-// What the control store knows of the run follows, in tables of the same names and columns, and views show the runs that
+// What the control store knows of the run follows, in tables of the same names and columns, and views show runs that
 // are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, never an export.
 // Each has a comment that begins with a mark and the version of the schema. What lacks it is somebody else's: it is not
 // written to, changed or dropped.
