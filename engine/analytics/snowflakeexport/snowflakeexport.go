@@ -7,7 +7,7 @@
 // one of a lower epoch changes nothing.
 //
 // What the control store knows of the run follows, in tables of the same names and columns, and views show runs that
-// are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, never an export.
+// are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, no export.
 // Each has a comment that begins with a mark and the version of the schema. What lacks it is somebody else's: it is not
 // written to, changed or dropped.
 package snowflakeexport
