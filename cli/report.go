@@ -107,7 +107,13 @@ func (f *ReportFlags) readBack(e *terminal.Env) (r api.Report, err error) {
 	defer closeServices(e, s)
 	var content []byte
 	if err := s.Store.LoadRunRows(e.Ctx, func(each func(string, map[string]json.RawMessage) error) (err error) {
-		content, err = snowflakeexport.ReadRun(e.Ctx, account.SQLAccount, account.Name, f.ID, each)
+		content, err = snowflakeexport.ReadRun(
+			e.Ctx,
+			account.SQLAccount,
+			wiring.SnowflakeSchemaCommand(account.Name),
+			f.ID,
+			each,
+		)
 		return err
 	}); err != nil {
 		return r, err

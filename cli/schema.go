@@ -99,7 +99,7 @@ func applySnowflake(e *terminal.Env, a *Account) error {
 
 // checkSnowflake says whether an account has the tables and views.
 func checkSnowflake(e *terminal.Env, a *Account) error {
-	s, err := snowflakeexport.CheckSchema(e.Ctx, a.SQLAccount, a.Name)
+	s, err := snowflakeexport.CheckSchema(e.Ctx, a.SQLAccount, wiring.SnowflakeSchemaCommand(a.Name))
 	if s.Problem != "" {
 		err = &engine.Error{Code: engine.CodeConflict, Message: "The schema of the account is not current.", Hint: s.Problem}
 	}

@@ -15,6 +15,11 @@ import (
 	"github.com/loadstone-db/loadstone/storage/derived"
 )
 
+// SnowflakeSchemaCommand is the command that makes the tables in the account of a connection.
+func SnowflakeSchemaCommand(connection string) string {
+	return "loadstone schema apply --snowflake " + connection
+}
+
 // exportTable is what says of finished runs whether they are in the account of --results-connection.
 func exportTable() refresh.Table {
 	return refresh.Table{Name: snowflakeexport.Table, Kind: refresh.Ingest, Bundled: true, TargetLagSeconds: 60,
@@ -65,7 +70,7 @@ func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connect
 			Record:      s.Results,
 			Detail:      s.Runs.Detail,
 			Account:     stager,
-			Connection:  connection,
+			Cure:        SnowflakeSchemaCommand(connection),
 			SegmentWait: 10 * time.Second,
 			StatusStore: b,
 			RaiseEpochs: s.Store.RaiseRefreshEpochs,

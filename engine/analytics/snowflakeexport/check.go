@@ -107,9 +107,9 @@ func (e existingObject) foreign(o *object) string {
 	return ""
 }
 
-// CheckSchema looks what an account has of the schema, and changes nothing. Where a table without which nothing can be
-// taken there is missing, older or somebody else's, that is an error with the cure.
-func CheckSchema(ctx context.Context, a SQLAccount, connection string) (SchemaStatus, error) {
+// CheckSchema looks what an account has of the schema, and changes nothing; cure is the command that applies it. Where
+// a table without which nothing can be taken there is missing, older or somebody else's, that is an error with the cure.
+func CheckSchema(ctx context.Context, a SQLAccount, cure string) (SchemaStatus, error) {
 	s := SchemaStatus{unusable: map[string]bool{}}
 	there, err := existingObjects(ctx, a)
 	if err != nil {
@@ -158,7 +158,7 @@ func CheckSchema(ctx context.Context, a SQLAccount, connection string) (SchemaSt
 			}
 		}
 	}
-	s.Problem = problemOf(missing, older, others, connection)
+	s.Problem = problemOf(missing, older, others, cure)
 	if needs != nil {
 		needs.Hint = s.Problem
 		return s, needs
@@ -166,7 +166,7 @@ func CheckSchema(ctx context.Context, a SQLAccount, connection string) (SchemaSt
 	return s, nil
 }
 
-func problemOf(missing, older, others []string, connection string) string {
+func problemOf(missing, older, others []string, cure string) string {
 	var sentences []string
 	switch {
 	case len(missing) == len(theSchema().objects):
@@ -179,7 +179,7 @@ func problemOf(missing, older, others []string, connection string) string {
 			strings.Join(older, ", ")))
 	}
 	if len(missing)+len(older) > 0 {
-		sentences = append(sentences, "Cure: loadstone schema apply --snowflake "+connection+".")
+		sentences = append(sentences, "Cure: "+cure+".")
 	}
 	if len(others) > 0 {
 		sentences = append(sentences, "Not written to: "+strings.Join(others, " "))

@@ -72,8 +72,8 @@ func completeParent(r Row, d *engine.RunDetail) {
 }
 
 // writeFacts writes what is known of the run into the account, table by table, unless it is there already. The row of
-// the run gets its fingerprint at the end, so that views show whole runs. Where TEST_RESULTS is not Loadstone's, whether
-// the rest is there is not known, and it is written each time.
+// the run gets its fingerprint at the end, so that views show whole runs. Where TEST_RESULTS is somebody else's,
+// whether the rest is there is not known, and it is written each time.
 func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
 	if err := e.readSegment(ctx, c.Subtask); err != nil {

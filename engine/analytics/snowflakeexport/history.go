@@ -78,7 +78,7 @@ func (h *history) read(ctx context.Context, r Record, runID string) error {
 	_, err := r.Enriched(ctx, runID, func(e *engine.EnrichedExecution) error {
 		status, there := seen[e.Status]
 		if !there {
-			status = int32(len(h.statuses)) //nolint:gosec // there are a few
+			status = int32(len(h.statuses))
 			seen[e.Status] = status
 			h.statuses = append(h.statuses, e.Status)
 		}

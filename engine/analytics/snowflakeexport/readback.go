@@ -22,9 +22,9 @@ var orders = map[string]string{"RUN_CONTROL_EVENTS": "SEQUENCE_ID", "WORKER_HEAR
 
 // ReadRun calls each with the rows that an account has of a run, as the control store had them, and returns the run's
 // segment, nil where there is none. A run that is not there, or not as a whole, is an error.
-func ReadRun(ctx context.Context, a SQLAccount, connection, runID string,
+func ReadRun(ctx context.Context, a SQLAccount, cure, runID string,
 	each func(table string, row map[string]json.RawMessage) error) (segment []byte, _ error) {
-	s, err := CheckSchema(ctx, a, connection)
+	s, err := CheckSchema(ctx, a, cure)
 	if err != nil {
 		return nil, err
 	}

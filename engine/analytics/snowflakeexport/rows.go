@@ -19,8 +19,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// transactions are the tables that hold what the control store knows of a run, under the names that it has there in lower
-// case, those of one transaction together. TEST_RESULTS comes last: its row says that everything is there.
+// transactions are the tables that hold what the control store knows of a run, under the names that it has there in
+// lower case, those of one transaction together. TEST_RESULTS comes last: its row says that everything is there.
 var transactions = [][]string{
 	{"RUN_STATUS", "RUN_CONTROL_EVENTS", "WORKER_HEARTBEATS", Polls, Steps, "QUERY_EXECUTION_ARTIFACTS"},
 	{"WORKER_METRICS_SNAPSHOTS"},
@@ -44,8 +44,8 @@ func (r Row) set(name string, value any) {
 // bytesPerInsert is about how long the rows of one INSERT are, as JSON.
 const bytesPerInsert = 1 << 20
 
-// insertInto is the statement that takes rows of a table as a JSON array, whose elements have a member c0, c1 … for each
-// column: VALUES takes no expressions such as PARSE_JSON, and an array bind no VARIANT.
+// insertInto is the statement that takes rows of a table as a JSON array, whose elements have a member c0, c1 … for
+// each column: VALUES takes no expressions such as PARSE_JSON, and an array bind no VARIANT.
 func (o *object) insertInto() string {
 	names, values := make([]string, len(o.columns)), make([]string, len(o.columns))
 	for i, c := range o.columns {
@@ -201,8 +201,8 @@ func (e *Export) writeRows(ctx context.Context, t target.Tx, d *engine.RunDetail
 	return e.arrays(ctx, d, o, func(array []byte) error { return t.Exec(ctx, insert, string(array)) })
 }
 
-// wipeRows removes the rows of a run. A template is that of other runs, too: its row is replaced under a lock, and stays
-// when a run goes.
+// wipeRows removes the rows of a run. A template is that of other runs, too: its row is replaced under a lock, and
+// stays when a run goes.
 func wipeRows(ctx context.Context, t target.Tx, table string, d *engine.RunDetail) error {
 	if table != Templates {
 		return t.Exec(ctx, "DELETE FROM "+table+" WHERE RUN_ID = ?", d.RunID)

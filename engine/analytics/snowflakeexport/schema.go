@@ -70,7 +70,7 @@ func (o *object) comment(about string) string {
 	return o.mark() + strconv.Itoa(sql.SnowflakeVersion) + ": " + about
 }
 
-// schema is what an account should have: the tables, the views, and the statements that fill what the tables begin with.
+// schema is what an account should have: tables, views, and the rows with which tables begin.
 type schema struct {
 	objects []*object
 	byName  map[string]*object

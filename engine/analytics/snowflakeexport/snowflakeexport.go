@@ -6,8 +6,8 @@
 // Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
 // one of a lower epoch changes nothing.
 //
-// What the control store knows of the run follows, in tables of the same names and columns, and views show the runs that
-// are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, never an export.
+// What the control store knows of the run follows, in tables of the same names and columns, and views show runs that
+// are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, no export.
 // Each has a comment that begins with a mark and the version of the schema. What lacks it is somebody else's: it is not
 // written to, changed or dropped.
 package snowflakeexport
@@ -94,9 +94,9 @@ type Export struct {
 	Store  Store
 	Record Record
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
-	// Account is asked for each run: it may have been changed. Connection is its name in what people read.
-	Account    Account
-	Connection string
+	// Account is asked for each run: it may have been changed. Cure is the command that applies the schema there.
+	Account Account
+	Cure    string
 	// SegmentWait is how long a segment is waited for that is not there yet.
 	SegmentWait time.Duration
 	// StatusStore may be nil.
@@ -282,7 +282,7 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !e.prepared.Load() {
 		var err error
-		if e.schema, err = CheckSchema(ctx, e.Account, e.Connection); err != nil {
+		if e.schema, err = CheckSchema(ctx, e.Account, e.Cure); err != nil {
 			return err
 		}
 		e.prepared.Store(true)

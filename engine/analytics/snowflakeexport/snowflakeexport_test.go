@@ -289,7 +289,11 @@ func newWorldWithSchema(t *testing.T) *world {
 
 // restart makes a process anew, as far as it is about exports.
 func (w *world) restart() {
-	w.export = &snowflakeexport.Export{Store: w.record, Record: w.record, Account: w.account, Connection: "lake",
+	w.export = &snowflakeexport.Export{
+		Store:       w.record,
+		Record:      w.record,
+		Account:     w.account,
+		Cure:        "loadstone schema apply --snowflake lake",
 		StatusStore: w,
 		RaiseEpochs: func(_ context.Context, above int64) (bool, error) {
 			raised := w.counted < above
@@ -302,7 +306,8 @@ func (w *world) restart() {
 			}
 			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: "nightly", TemplateID: "t", StartTime: engine.At(noon),
 				ExecutionsDeletedAt: w.expired}}, nil
-		}}
+		},
+	}
 }
 
 func (w *world) take(t *testing.T, epoch int64) (refresh.Result, error) {
@@ -563,7 +568,7 @@ func TestNothingIsMadeAtRunTime(t *testing.T) {
 	if _, err := snowflakeexport.ReadRun(
 		t.Context(),
 		w.Account,
-		"lake",
+		"loadstone schema apply",
 		"r",
 		nil,
 	); !strings.Contains(
@@ -591,7 +596,7 @@ func TestNothingIsMadeAtRunTime(t *testing.T) {
 	}
 	// Read back, the rows are what the control store gave.
 	var results []string
-	if segment, err := snowflakeexport.ReadRun(t.Context(), w.Account, "lake", "r",
+	if segment, err := snowflakeexport.ReadRun(t.Context(), w.Account, "loadstone schema apply --snowflake lake", "r",
 		func(table string, row map[string]json.RawMessage) error {
 			if table == "test_results" {
 				results = append(results, string(row["test_id"])+string(row["figures"])+string(row["app_p95_ms"]))
@@ -600,8 +605,16 @@ func TestNothingIsMadeAtRunTime(t *testing.T) {
 		}); err != nil || len(segment) != w.segment || strings.Join(results, " ") != `"r"{"a":0.1}7.5 "w0"` {
 		t.Errorf("read back: %q, %v", results, err)
 	}
-	if _, err := snowflakeexport.ReadRun(t.Context(), w.Account, "lake", "other", nil); !engine.HasCode(err,
-		engine.CodeNotFound) {
+	if _, err := snowflakeexport.ReadRun(
+		t.Context(),
+		w.Account,
+		"loadstone schema apply --snowflake lake",
+		"other",
+		nil,
+	); !engine.HasCode(
+		err,
+		engine.CodeNotFound,
+	) {
 		t.Errorf("a run that is not there: %v", err)
 	}
 }
