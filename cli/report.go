@@ -21,8 +21,8 @@ import (
 // ReportFlags are those of the command.
 type ReportFlags struct {
 	ID     string `arg:"" name:"run" help:"The run's id."`
-	Out    string `short:"o" placeholder:"FILE" help:"Where to write it; - is standard output. Without it the file is named after the run, in this folder."`
-	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the run, instead of this machine's data directory."`
+	Out    string `short:"o" placeholder:"FILE" help:"Output file; - is standard output (default: a file named after the run)."`
+	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Server of the run, instead of this machine's data directory."`
 	wiring.StoreFlags
 }
 
