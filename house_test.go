@@ -108,8 +108,8 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 	})
 	table := regexp.MustCompile(`(?m)^\| ([^|]+) \|.*\| ([^|]*)\|$`)
 	var rows [][][]byte
-	for name, part := range map[string]*regexp.Regexp{"docs/threat-model.md": regexp.MustCompile(`(?s).*`),
-		"docs/security.md": regexp.MustCompile(`(?s)\n## Work that goes on\n.*?\n## `)} {
+	for name, part := range map[string]*regexp.Regexp{"docs/operate/threat-model.md": regexp.MustCompile(`(?s).*`),
+		"docs/operate/security.md": regexp.MustCompile(`(?s)\n## Work that goes on\n.*?\n## `)} {
 		page, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 // Command tpcc is the workload plugin of TPC-C, revision 5.11: nine tables and
 // five transactions of a wholesale supplier. What the specification's application
 // program does between two statements is done here by refs to earlier rows and by
-// SQL, because a generator never sees a result; docs/workloads.md lists each case.
+// SQL, because a generator never sees a result; docs/reference/workloads.md lists each case.
 package main
 
 import (

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/cli.md")
+
+// shared is the number of commands from which on a flag is described once, at the top of the page.
+const shared = 4
+
+// TestReference keeps the page of all commands and flags true to the program.
+// After a change of flags: go test ./cli -run '^TestReference$' -update
+func TestReference(t *testing.T) {
+	t.Parallel()
+	const path = "../docs/reference/cli.md"
+	want := commandLinePage(t)
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != want {
+		t.Error("docs/reference/cli.md is stale: go test ./cli -run '^TestReference$' -update")
+	}
+}
+
+// commandTree is the program as its parser knows it.
+func commandTree(t *testing.T) *kong.Kong {
+	t.Helper()
+	var c commands
+	k, err := kong.New(&c, kong.Name("loadstone"), kong.Vars{"default_listen": defaultListen, "version": version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func commandLinePage(t *testing.T) string {
+	t.Helper()
+	root := commandTree(t).Model.Node
+	leaves := slices.DeleteFunc(root.Leaves(true), func(n *kong.Node) bool { return n.Hidden })
+	count, described := map[string]int{}, map[string]string{}
+	for _, n := range leaves {
+		for _, f := range n.Flags {
+			count[flagLine(f)]++
+			described[f.Name] = flagLine(f)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(`# Command line
+
+Made from the program (` + "`go test ./cli -run '^TestReference$' -update`" + `). ` + "`loadstone COMMAND --help`" +
+		` prints the same. A flag with (env) can also be set by a variable: that of ` + "`--disk-reserve` is `LOADSTONE_DISK_RESERVE`" + `; others are
+named. [Exit codes](exit-codes.md).
+
+` + "```sh\nloadstone run examples/first-run.yaml --out summary.json\n```" + `
+
+## Common flags
+
+The server flags are ` + "`--server`, `--server-ca`, `--token` and `--token-file`" + `.
+
+`)
+	for _, f := range root.Flags {
+		if f.Name != "help" && f.Name != "version" {
+			b.WriteString(flagLine(f))
+		}
+	}
+	for _, name := range sortedKeys(described) {
+		if count[described[name]] >= shared && name != "help" {
+			b.WriteString(described[name])
+		}
+	}
+	for _, n := range leaves {
+		writeCommand(&b, n, func(f *kong.Flag) bool { return count[flagLine(f)] >= shared })
+	}
+	return b.String()
+}
+
+func writeCommand(b *strings.Builder, n *kong.Node, common func(*kong.Flag) bool) {
+	name := strings.TrimPrefix(n.FullPath(), "loadstone ")
+	fmt.Fprintf(b, "\n## %s\n\n", name)
+	b.WriteString(n.Help + "\n\n")
+	for _, p := range n.Positional {
+		fmt.Fprintf(b, "- `%s`: %s\n", p.Summary(), p.Help)
+	}
+	own, also := "", ""
+	server := func(name string) bool {
+		return slices.Contains([]string{"server", "server-ca", "token", "token-file"}, name)
+	}
+	for _, f := range n.Flags {
+		switch {
+		case f.Hidden || f.Name == "help":
+		case common(f) && server(f.Name):
+			if !strings.Contains(also, "server flags") {
+				also += ", the server flags"
+			}
+		case common(f):
+			also += ", `--" + f.Name + "`"
+		default:
+			own += flagLine(f)
+		}
+	}
+	b.WriteString(own)
+	if also != "" {
+		fmt.Fprintf(b, "- also %s\n", strings.TrimPrefix(also, ", "))
+	}
+}
+
+// flagLine is one flag as an item of a list.
+func flagLine(f *kong.Flag) string {
+	line := "- `--" + f.Name
+	if !f.IsBool() {
+		line += "=" + cmp.Or(f.PlaceHolder, strings.ToUpper(f.Name[strings.LastIndex(f.Name, "-")+1:]))
+	}
+	line += "`"
+	switch usual := "LOADSTONE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); {
+	case len(f.Envs) == 1 && f.Envs[0] == usual:
+		line += " (env)"
+	case len(f.Envs) > 0:
+		line += " (`" + strings.Join(f.Envs, "`, `") + "`)"
+	}
+	if f.Help != "" {
+		line += ": " + f.Help
+	}
+	if f.HasDefault && f.Default != "" && !f.IsBool() && !strings.Contains(f.Help, f.Default) {
+		line += " Default `" + f.Default + "`."
+	}
+	return line + "\n"
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
