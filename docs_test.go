@@ -54,7 +54,7 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	notSlug  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	mention  = regexp.MustCompile(`\bdocs/[\w/.-]*?\.md\b`)
-	sentence = regexp.MustCompile(`[.!?:;](?:\s+|$)`)
+	sentence = regexp.MustCompile(`[.!?](?:\s+|$)`)
 )
 
 // anchors are the addresses of the headings of a document.
@@ -169,7 +169,7 @@ func TestDocsHaveShortSentences(t *testing.T) {
 			for _, cell := range cells {
 				cell = regexp.MustCompile("`[^`]*`").ReplaceAllString(cell, "code")
 				for _, s := range sentence.Split(cell, -1) {
-					n := len(strings.Fields(strings.TrimLeft(s, "-#*0123456789 ")))
+					n := wordsOf(strings.TrimLeft(s, "-#*0123456789 "))
 					if n > most && strings.Count(s, "code") < n/2 {
 						t.Errorf("%s: a sentence of %d words: %.120s", path, n, s)
 					}
@@ -204,7 +204,7 @@ func TestTroubleshootingQuotesTheProgram(t *testing.T) {
 		}
 	})
 	all, rows := sources.String(), 0
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `([^`]+)`").FindAllStringSubmatch(string(text), -1) {
 		rows++
 		for _, part := range strings.Split(row[1], "…") {
 			if part = strings.Trim(part, " "); len(part) > 3 && !strings.Contains(all, part) {

@@ -63,14 +63,15 @@ func commandLinePage(t *testing.T) string {
 	b.WriteString(`# Command line
 
 Made from the program (` + "`go test ./cli -run '^TestReference$' -update`" + `). ` + "`loadstone COMMAND --help`" +
-		` prints the same. A flag with (env) can also be set by a variable: that of ` + "`--disk-reserve` is `LOADSTONE_DISK_RESERVE`" + `; others are
-named. [Exit codes](exit-codes.md).
+		` prints the same. Flags of an installation can also be set by a variable, as ` + "`--disk-reserve` by `LOADSTONE_DISK_RESERVE`" + `; variables with
+other names are given here. The value of a secret or an address ` + "`--NAME`" + ` can be in a file, ` + "`--NAME-file`" + `, where
+` + "`--help`" + ` lists it. [Exit codes](exit-codes.md).
 
 ` + "```sh\nloadstone run examples/first-run.yaml --out summary.json\n```" + `
 
 ## Common flags
 
-The server flags are ` + "`--server`, `--server-ca`, `--token` and `--token-file`" + `.
+` + "`--server`, `--server-ca` and `--token`" + ` are flags of: ` + withServer(leaves) + `.
 
 `)
 	for _, f := range root.Flags {
@@ -79,7 +80,7 @@ The server flags are ` + "`--server`, `--server-ca`, `--token` and `--token-file
 		}
 	}
 	for _, name := range sortedKeys(described) {
-		if count[described[name]] >= shared && name != "help" {
+		if count[described[name]] >= shared && name != "help" && described[strings.TrimSuffix(name, "-file")] == described[name] {
 			b.WriteString(described[name])
 		}
 	}
@@ -97,16 +98,11 @@ func writeCommand(b *strings.Builder, n *kong.Node, common func(*kong.Flag) bool
 		fmt.Fprintf(b, "- `%s`: %s\n", p.Summary(), p.Help)
 	}
 	own, also := "", ""
-	server := func(name string) bool {
-		return slices.Contains([]string{"server", "server-ca", "token", "token-file"}, name)
-	}
+	listed := []string{"server", "server-ca", "token"} // once for all commands
 	for _, f := range n.Flags {
 		switch {
-		case f.Hidden || f.Name == "help":
-		case common(f) && server(f.Name):
-			if !strings.Contains(also, "server flags") {
-				also += ", the server flags"
-			}
+		case f.Hidden || f.Name == "help" || isFileOf(n, f):
+		case common(f) && slices.Contains(listed, f.Name):
 		case common(f):
 			also += ", `--" + f.Name + "`"
 		default:
@@ -119,6 +115,23 @@ func writeCommand(b *strings.Builder, n *kong.Node, common func(*kong.Flag) bool
 	}
 }
 
+// withServer are the commands that ask a server.
+func withServer(leaves []*kong.Node) string {
+	var names []string
+	for _, n := range leaves {
+		if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == "server-ca" }) {
+			names = append(names, "`"+strings.TrimPrefix(n.FullPath(), "loadstone ")+"`")
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// isFileOf reports whether a flag names the file of another flag's value, as --token-file that of --token.
+func isFileOf(n *kong.Node, f *kong.Flag) bool {
+	base, is := strings.CutSuffix(f.Name, "-file")
+	return is && slices.ContainsFunc(n.Flags, func(o *kong.Flag) bool { return o.Name == base })
+}
+
 // flagLine is one flag as an item of a list.
 func flagLine(f *kong.Flag) string {
 	line := "- `--" + f.Name
@@ -128,7 +141,6 @@ func flagLine(f *kong.Flag) string {
 	line += "`"
 	switch usual := "LOADSTONE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); {
 	case len(f.Envs) == 1 && f.Envs[0] == usual:
-		line += " (env)"
 	case len(f.Envs) > 0:
 		line += " (`" + strings.Join(f.Envs, "`, `") + "`)"
 	}

@@ -47,7 +47,8 @@ var helpLine = regexp.MustCompile(`(?m)^# HELP (loadstone_\w+) (.*)\n# TYPE \w+ 
 func listed(text string) string {
 	var items []string
 	for _, m := range helpLine.FindAllStringSubmatch(text, -1) {
-		items = append(items, fmt.Sprintf("- `%s` (%s): %s\n", m[1], m[3], strings.ReplaceAll(m[2], `\\`, `\`)))
+		kind := map[string]string{"histogram": " (histogram)"}[m[3]]
+		items = append(items, fmt.Sprintf("- `%s`%s: %s\n", m[1], kind, strings.ReplaceAll(m[2], `\\`, `\`)))
 	}
 	slices.Sort(items)
 	return strings.Join(slices.Compact(items), "")
@@ -59,7 +60,7 @@ func writeMetrics(t *testing.T, ofServer, ofNode string) {
 	want := `# Metrics
 
 Made from the program (` + "`go test ./server -run TestTheMetricsAreListed -update`" + `). ` +
-		`No label is a run, a node or a worker: ids are in the logs. [Monitor](../operate/monitor.md) says how to read them.
+		`Names in ` + "`_total`" + ` are counters, others gauges, unless said otherwise. No label is a run, a node or a worker: ids are in the logs. [Monitor](../operate/monitor.md) says how to read them.
 
 ` + "```text\ncurl -H \"Authorization: Bearer $LOADSTONE_TOKEN\" http://127.0.0.1:8080/metrics\n```" + `
 

@@ -316,10 +316,14 @@ func writeTable(t *testing.T, rows [][3]string) {
 
 Made by the test that asks every route as every role, by a session and by a token of each scope, about its own things and
 others' (` + "`make api`" + `). Under *use* a caller who is no admin must be the owner or a named user of the thing, under
-*change* the owner. [Roles and scopes](../operate/users.md#roles-and-scopes) says what the words mean.
+*change* the owner. [Roles and scopes](../operate/users.md#roles-and-scopes) says what the words mean. Every GET route that is
+not listed is for all signed-in users.
 `)
 	need, own := "", ""
 	for _, r := range rows {
+		if r[1] == forReaders && r[2] == "" && strings.HasPrefix(r[0], "GET ") {
+			continue
+		}
 		if r[1] != need {
 			need, own = r[1], ""
 			fmt.Fprintf(&want, "\n## %s%s\n\n", strings.ToUpper(need[:1]), need[1:])

@@ -72,7 +72,7 @@ func TestEveryKindOfMessageHasItsPolicy(t *testing.T) {
 		}
 		row := ""
 		for line := range strings.Lines(string(doc)) {
-			if strings.HasPrefix(line, "| `"+name+"`") {
+			if strings.HasPrefix(line, "- `"+name+"`") {
 				row = line
 			}
 		}

@@ -98,12 +98,16 @@ func rows(b *strings.Builder, prefix string, node map[string]any) {
 		if p["description"] == setByServer {
 			continue
 		}
-		fmt.Fprintf(b, "- `%s` (%s): %s\n", path, facts(p), text(p["description"]))
+		kind := " (" + facts(p) + ")"
+		if kind == " (text)" {
+			kind = ""
+		}
+		fmt.Fprintf(b, "- `%s`%s: %s\n", path, kind, text(p["description"]))
 		rows(b, path, p)
 		switch {
 		case items == nil:
 		case path == "matrix.targets":
-			b.WriteString("- `matrix.targets[].label` (text): " + text(member(items, "label")["description"]) + "\n" +
+			b.WriteString("- `matrix.targets[].label`: " + text(member(items, "label")["description"]) + "\n" +
 				"- `matrix.targets[]…`: the fields of [target](#target).\n")
 		default:
 			rows(b, path+"[]", items)
@@ -148,14 +152,16 @@ func TestTargetsOfAMatrixAreTargets(t *testing.T) {
 
 func types(p map[string]any) string {
 	names := map[string]string{"object": "group", "array": "list", "string": "text", "integer": "integer",
-		"number": "number", "boolean": "boolean", "null": "empty"}
+		"number": "number", "boolean": "boolean", "null": ""}
 	switch v := p["type"].(type) {
 	case string:
 		return names[v]
 	case []any:
 		var all []string
 		for _, e := range v {
-			all = append(all, names[e.(string)])
+			if name := names[e.(string)]; name != "" {
+				all = append(all, name)
+			}
 		}
 		return strings.Join(all, " or ")
 	}
