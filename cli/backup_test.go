@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // TestABackupSaysHowMany: one of something is no several.
@@ -30,10 +30,7 @@ func TestABackupSaysHowMany(t *testing.T) {
 // TestWhatRestsIsNamed: who restores a backup is told which continuous queries do not run any more, and the cure.
 func TestWhatRestsIsNamed(t *testing.T) {
 	t.Parallel()
-	from, to := pgtest.Start(t).NewDatabase(t), pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), from); err != nil {
-		t.Fatal(err)
-	}
+	from, to := postgrestest.NewControl(t), pgtest.Start(t).NewDatabase(t)
 	conn, err := pgx.Connect(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)

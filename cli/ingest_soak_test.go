@@ -22,7 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // ingestCluster is a server that carries runs and takes none in, whose records are in S3, and nodes that do. The
@@ -46,10 +46,7 @@ type ingestCluster struct {
 func startIngestCluster(t *testing.T, storage s3test.Server, args ...string) *ingestCluster {
 	t.Helper()
 	shared := pgtest.Start(t)
-	in := &ingestCluster{t: t, load: shared.NewTarget(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
-	if err := schema.Apply(t.Context(), in.control); err != nil {
-		t.Fatal(err)
-	}
+	in := &ingestCluster{t: t, load: shared.NewTarget(t), control: postgrestest.NewControl(t), pgDir: reachable(t)}
 	in.postgres()
 	t.Cleanup(func() { _ = in.pg.Stop(context.Background()) })
 	in.serve(storage, args...)

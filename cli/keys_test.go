@@ -24,7 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // rotatedSecrets is how many secrets the test rotates.
@@ -210,7 +210,6 @@ func TestKeysAreRotatedWhileServing(t *testing.T) {
 // Without it the command says that the key is missing, or that another one is there, and names the flag.
 func TestALostKeyIsGivenUpByARestore(t *testing.T) {
 	t.Setenv(keyring.KeyEnv, "")
-	pg := pgtest.Start(t)
 	var out bytes.Buffer
 	e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out, Log: zerolog.Nop()}
 	flags := func(dsn, dir string) (f wiring.StoreFlags) {
@@ -229,11 +228,7 @@ func TestALostKeyIsGivenUpByARestore(t *testing.T) {
 		return s, err
 	}
 	empty := func() string {
-		dsn := pg.NewDatabase(t)
-		if err := schema.Apply(t.Context(), dsn); err != nil {
-			t.Fatal(err)
-		}
-		return dsn
+		return postgrestest.NewControl(t)
 	}
 	from, dir := empty(), t.TempDir()
 	s, err := open(from, dir)
@@ -302,10 +297,7 @@ func TestALostKeyIsGivenUpByARestore(t *testing.T) {
 // word alone, and servers start with the new one then.
 func TestKeysOfAnotherPlaceChangeNothing(t *testing.T) {
 	t.Setenv(keyring.KeyEnv, "")
-	dsn, dir := pgtest.Start(t).NewDatabase(t), t.TempDir()
-	if err := schema.Apply(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn, dir := postgrestest.NewControl(t), t.TempDir()
 	open := func(dir string) error {
 		keys, err := keyring.Open(filepath.Join(dir, keyring.FileName))
 		if err != nil {

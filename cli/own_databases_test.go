@@ -157,7 +157,7 @@ func TestANodeRecognisesTheControlStore(t *testing.T) {
 		}
 		return c.Host
 	}
-	home, away := pgtest.StartCrashable(t, nil), pgtest.StartCrashable(t, nil)
+	home, away := pgtest.StartCrashable(t, nil), pgtest.StartAnother(t, nil)
 	for _, pg := range []*pgtest.CrashableServer{home, away} {
 		conn, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
 		if err != nil {

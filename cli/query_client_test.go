@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // TestAClientOverTLSReadsResultsAndNothingElse: with the string of query-user and the authority of its certificate a
@@ -121,10 +121,7 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 // controlTables are the relations of a control store.
 func controlTables(t *testing.T) []string {
 	t.Helper()
-	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := postgrestest.NewControl(t)
 	control, err := pgxpool.New(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)

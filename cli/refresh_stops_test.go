@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // refreshCluster are servers that share a control store and a results database, and refresh one table at a time each.
@@ -34,10 +34,7 @@ type refreshCluster struct {
 func newRefreshCluster(t *testing.T) (s *refreshCluster, requested *clitest.Process, route clitest.Caller) {
 	t.Helper()
 	shared := pgtest.Start(t)
-	control := shared.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	owner, reader := shared.Results(t)
 	s = &refreshCluster{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
 		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}

@@ -23,7 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // startRefreshNode is a node in this process that refreshes tables.
@@ -46,10 +46,7 @@ func TestANodeRefreshesTables(t *testing.T) {
 	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	server := pgtest.Start(t)
-	control := server.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	store, err := postgres.Open(t.Context(), control, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +110,7 @@ func TestANodeThatMayNotReadFailsNoTable(t *testing.T) {
 	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	server := pgtest.Start(t)
-	control := server.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	store, err := postgres.Open(t.Context(), control, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // TestAFullResultsDatabase: the disk that has the files of the results database is full. Runs go on and end, the
@@ -31,10 +31,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 	}
 	disk := smallDisk(t, 160)
 	shared := pgtest.Start(t)
-	in := &ingestCluster{t: t, load: shared.NewTarget(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
-	if err := schema.Apply(t.Context(), in.control); err != nil {
-		t.Fatal(err)
-	}
+	in := &ingestCluster{t: t, load: shared.NewTarget(t), control: postgrestest.NewControl(t), pgDir: reachable(t)}
 	var err error
 	in.pg, err = embedded.Start(t.Context(), embedded.Options{DataDir: in.pgDir, Log: zerolog.Nop(), Throwaway: true})
 	if err == nil {

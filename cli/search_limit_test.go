@@ -8,16 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,45 +37,69 @@ const (
 	slottedEnv = "LOADSTONE_TEST_SLOTTED"
 )
 
-// What the targets serve in a second at their limit, and for how long a step measures.
+// searched is a search and its target: how much work is in it at its limit, and what it serves in a second there. What
+// an operation takes is long beside what a thread may be late by.
+type searched struct {
+	unit        engine.FindMaxUnit
+	size        int
+	perSecond   float64
+	connections int
+	levels      string
+}
+
+// searches are both kinds of search, each from a quarter or a fifth of the limit on.
+var searches = []searched{
+	{unit: engine.FindMaxConnections, size: 40, perSecond: 800, connections: 10,
+		levels: "start_concurrency: 10, concurrency_increment: 10, max_concurrency: 160"},
+	{unit: engine.FindMaxRate, size: 80, perSecond: 400, connections: 160,
+		levels: "unit: rate, start_rate: 80, rate_increment: 80, max_rate: 4000"},
+}
+
 const (
-	searchedPerSecond = 400.0
-	searchStep        = 6
-	searchSize        = 16
+	// searchStep is for how many seconds a step measures.
+	searchStep = 5
+	// searchHurry is how many times as fast as in virtual time the noise of a target changes: a step sees as much of it
+	// as one of half a minute.
+	searchHurry = 6
 )
+
+// limit is what a search has to find.
+func (s searched) limit(kind string) float64 {
+	if s.unit == engine.FindMaxConnections {
+		return float64(s.size)
+	}
+	slow := s.perSecond / searchHurry
+	return searchHurry * findmaxtest.RateLimit(findmaxtest.Kinds()[kind](s.size, slow, rand.New(rand.NewPCG(1, 1))), slow,
+		searchStep*searchHurry)
+}
 
 // TestTheSearchFindsARealLimit: the program searches for the limit of Postgres behind a proxy in a process of its own,
 // whose slots and service times are known. Each answer is within 5 % of it; with two busy loops beside it there may be
 // none.
 func TestTheSearchFindsARealLimit(t *testing.T) {
-	repetitions, err := strconv.Atoi(os.Getenv(searchesEnv))
-	if err != nil {
+	asked := os.Getenv(searchesEnv)
+	if asked == "" {
 		t.Skip("make check-search: it takes minutes for each kind of target and of search")
+	}
+	repetitions, err := strconv.Atoi(asked)
+	if err != nil || repetitions < 1 {
+		t.Fatalf("%s is %q, and not how often to search", searchesEnv, asked)
 	}
 	dsn := pgtest.Start(t).NewTarget(t)
 	for _, beside := range []int{0, 2} {
-		for kind, build := range findmaxtest.Kinds() {
-			for _, unit := range []engine.FindMaxUnit{engine.FindMaxConnections, engine.FindMaxRate} {
-				t.Run(fmt.Sprintf("%s, %s, %d busy", kind, unit, beside), func(t *testing.T) {
-					limit := float64(searchSize)
-					if unit == engine.FindMaxRate {
-						limit = findmaxtest.RateLimit(build(searchSize, searchedPerSecond, rand.New(rand.NewPCG(1, 1))),
-							searchedPerSecond, searchStep)
-					}
+		for _, kind := range slices.Sorted(maps.Keys(findmaxtest.Kinds())) {
+			for _, s := range searches {
+				t.Run(fmt.Sprintf("%s, %s, %d busy", kind, s.unit, beside), func(t *testing.T) {
 					for range beside {
 						startBusyLoop(t)
 					}
 					right, none := 0, 0
 					for range repetitions {
-						r := searchBehind(t, startSlotted(t, kind, dsn), unit)
-						level, found := r.Level()
-						t.Logf("%.4g of %.4g, confirmed %v, %d steps, %d late: %s", level, limit, r.Confirmed, r.Steps, r.LateSteps,
-							r.Reason)
-						switch {
-						case !found:
-							none++
-						case math.Abs(level-limit) <= 0.05*limit+roundingOf(unit):
+						switch judgeSearch(t, s, kind, dsn) {
+						case searchRight:
 							right++
+						case searchNone:
+							none++
 						}
 					}
 					t.Logf("%d of %d right, %d without an answer", right, repetitions, none)
@@ -87,44 +112,82 @@ func TestTheSearchFindsARealLimit(t *testing.T) {
 	}
 }
 
-// roundingOf is less than one level: connections are whole.
-func roundingOf(unit engine.FindMaxUnit) float64 {
-	if unit == engine.FindMaxConnections {
-		return 0.5
+// What a search has found.
+const (
+	searchWrong = iota
+	searchRight
+	searchNone
+)
+
+// judgeSearch makes a search, and holds its answer against the limit.
+func judgeSearch(t *testing.T, s searched, kind, dsn string) int {
+	t.Helper()
+	began, limit := time.Now(), s.limit(kind)
+	r := searchBehind(t, s, startSlotted(t, s, kind, dsn), kind)
+	level, found := r.Level()
+	t.Logf("%.4g of %.4g, confirmed %v, %d steps, %d late, %.0f s: %s", level, limit, r.Confirmed, r.Steps, r.LateSteps,
+		time.Since(began).Seconds(), r.Reason)
+	switch {
+	case !found:
+	case math.Abs(level-limit) <= 0.05*limit:
+		return searchRight
 	}
-	return 0
+	for _, x := range r.History {
+		t.Logf(
+			"  %d %s %v: %.1f/s P95 %s %s %s",
+			x.StepNumber,
+			x.Stage,
+			x.Level(),
+			x.QPS,
+			numberOf(x.P95LatencyMs),
+			x.Outcome,
+			x.StopReason,
+		)
+	}
+	if !found {
+		return searchNone
+	}
+	return searchWrong
+}
+
+func numberOf(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", *v)
 }
 
 // searchBehind has the program search for the limit of the database at an address.
-func searchBehind(t *testing.T, dsn string, unit engine.FindMaxUnit) *engine.FindMaxResult {
+func searchBehind(t *testing.T, s searched, dsn, kind string) *engine.FindMaxResult {
 	t.Helper()
-	levels := "start_concurrency: 2, concurrency_increment: 8, max_concurrency: 80"
-	connections := 2
-	if unit == engine.FindMaxRate {
-		levels, connections = fmt.Sprintf("unit: rate, start_rate: %[1]g, rate_increment: %[1]g, max_rate: %[2]g",
-			searchedPerSecond/5, 10*searchedPerSecond), 80
+	arrival := engine.ArrivalConstant
+	if findmaxtest.Kinds()[kind](1, 1, nil).Random {
+		arrival = engine.ArrivalPoisson
 	}
 	p := clitest.NewProgram(t)
 	out := p.Path("out.json")
 	cmd := exec.CommandContext(t.Context(), clitest.ProgramFile(t), "run", p.Write("limit.yaml", fmt.Sprintf(`name: limit
 target: {connection: {driver: postgres, dsn: %q}, adapter: postgres, table_name: limits, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, load_mode: FIND_MAX_CONCURRENCY, concurrent_connections: %d,
-  warmup_seconds: 2}
-scaling: {mode: FIXED, worker_count: 1, per_worker_capacity: 100}
+  arrival: %s, warmup_seconds: 2}
+scaling: {mode: FIXED, worker_count: 1, per_worker_capacity: 200}
 find_max: {enabled: true, %s, step_duration_seconds: %d, qps_stability_pct: 5, latency_stability_pct: 20,
   max_error_rate_pct: 1}
-`, dsn, connections, levels, searchStep)), "--data-dir", p.Path("data"), "--out", out)
+`, dsn, s.connections, arrival, s.levels, searchStep)), "--data-dir", p.Path("data"), "--out", out)
 	cmd.Env = append(os.Environ(), clitest.ProgramEnv+"=1", "LOADSTONE_CALIBRATE=off")
 	text, _ := cmd.CombinedOutput() // a search without an answer has another code
+	if os.Getenv("LOADSTONE_SEARCH_LOG") != "" {
+		t.Logf("%s", text)
+	}
 	content, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	var s engine.Summary
-	if err := json.Unmarshal(content, &s); err != nil || s.FindMax == nil {
+	var sum engine.Summary
+	if err := json.Unmarshal(content, &sum); err != nil || sum.FindMax == nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	return s.FindMax
+	return sum.FindMax
 }
 
 // startBusyLoop keeps a processor busy until the test is over.
@@ -138,10 +201,12 @@ func startBusyLoop(t *testing.T) {
 }
 
 // startSlotted starts the proxy and returns where the database is behind it.
-func startSlotted(t *testing.T, kind, dsn string) string {
+func startSlotted(t *testing.T, s searched, kind, dsn string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestSlottedProxy$")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d|%g|%s", slottedEnv, kind, searchSize, searchedPerSecond, dsn))
+	// The target is not to be starved with what searches for its limit. Who may not ask for that has a worse one.
+	cmd := exec.CommandContext(context.Background(), "nice", "-n", "-20", os.Args[0], "-test.run=^TestSlottedProxy$",
+		"-test.timeout=0")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d|%g|%s", slottedEnv, kind, s.size, s.perSecond, dsn))
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +219,6 @@ func startSlotted(t *testing.T, kind, dsn string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-	// The target is not to be starved with what searches for its limit. Who may not ask for that has a worse one.
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, -20)
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
@@ -276,7 +339,7 @@ func (s *slotted) enter() func() {
 	s.slots <- struct{}{}
 	begun := time.Now()
 	s.mu.Lock()
-	takes := time.Duration(s.target.Service(begun.Sub(s.began).Seconds(), s.inside) * float64(time.Second))
+	takes := time.Duration(s.target.Service(searchHurry*begun.Sub(s.began).Seconds(), s.inside) * float64(time.Second))
 	s.mu.Unlock()
 	return func() {
 		time.Sleep(time.Until(begun.Add(takes)))

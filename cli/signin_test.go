@@ -17,8 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/auth"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // served is a server of this process, as `serve` makes it.
@@ -112,10 +111,7 @@ func (s *served) ask(method, path, token, body string, out any) int {
 // TestSigninAndTokenCommands asks two real servers on one control store.
 func TestSigninAndTokenCommands(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	control := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	dir := t.TempDir()
 	clitest.ShareKey(t, filepath.Join(dir, "one"), filepath.Join(dir, "two"))
 	one, two := serve(t, control, filepath.Join(dir, "one")), serve(t, control, filepath.Join(dir, "two"))

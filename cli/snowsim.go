@@ -42,11 +42,13 @@ type snowsimCommand struct {
 	TimeScale float64       `default:"1" help:"Speed of the model's time: 10 makes latencies, starts and lags a tenth."`
 	Seed      uint64        `default:"1" help:"Seed of latencies, faults and history."`
 	Lag       time.Duration `default:"2s" help:"Delay until an execution appears in the query history."`
-	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Inject a fault, repeatable: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 429, 503, expired, drop, drop_answer, slow."`
+	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Inject a fault, repeatable: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, drop, drop_answer, slow."`
+	Stages    string        `default:"s3" enum:"s3,azure,gcs" help:"Protocol of stages, over TLS: ${enum}."`
 	Edition   string        `default:"enterprise" enum:"standard,enterprise" help:"Edition of the account. Standard has no multi-cluster warehouses and no search optimization."`
 	Region    string        `placeholder:"REGION" help:"Value of CURRENT_REGION(): AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and US government regions have no hybrid tables."`
 	Trial     bool          `help:"A trial account: it has no hybrid tables."`
 	Deny      []string      `sep:"none" placeholder:"RIGHT" help:"Take a right away, repeatable: UPDATE, 'DELETE ON ORDERS', 'MONITOR ON LOADSTONE_WH FROM SYSADMIN'."`
+	Set       []string      `name:"parameter" sep:"none" placeholder:"NAME=VALUE" help:"Account default of a session parameter, repeatable: AUTOCOMMIT=false."`
 	JSON      bool          `name:"json" help:"Print one line of JSON when it is ready."`
 }
 
@@ -179,6 +181,7 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 			return o, err
 		}
 	}
+	o.Stages = strings.ToUpper(c.Stages)
 	o.Contract = translate.Contract{Standard: c.Edition == "standard", Trial: c.Trial, Region: strings.ToUpper(c.Region)}
 	if o.Contract.Standard && c.Clusters > 1 {
 		return o, engine.InvalidField("--clusters", "are more than one, which Standard edition does not have",
@@ -191,6 +194,17 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 				"UPDATE, DELETE ON ORDERS, CREATE TABLE, MONITOR ON LOADSTONE_WH FROM SYSADMIN")
 		}
 		o.Denied = append(o.Denied, d)
+	}
+	for _, text := range c.Set {
+		name, value, _ := strings.Cut(text, "=")
+		if !translate.IsParameter(name) {
+			return o, engine.InvalidField("--parameter", fmt.Sprintf("names no session parameter: %q", text),
+				"AUTOCOMMIT=false")
+		}
+		if o.Parameters == nil {
+			o.Parameters = map[string]string{}
+		}
+		o.Parameters[name] = value
 	}
 	for _, text := range c.Faults {
 		f, err := snowsim.ParseFault(text)

@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -53,7 +54,7 @@ func newCluster(t *testing.T) *cluster {
 // newClusterOf is two servers, each with flags of its own, which say where nodes are.
 func newClusterOf(t *testing.T, flags func(server int) []string, programs ...string) *cluster {
 	t.Helper()
-	control := pgtest.Start(t).NewDatabase(t)
+	control := postgrestest.NewControl(t)
 	return newClusterOn(t, control, [2]string{control, control}, flags, programs...)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m, Main) }
@@ -26,10 +26,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	clitest.Long(t, "the simulation plays it in virtual time")
 	t.Parallel()
 	server := pgtest.Start(t)
-	control, load := server.NewDatabase(t), server.NewTarget(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control, load := postgrestest.NewControl(t), server.NewTarget(t)
 	conn, err := pgx.Connect(t.Context(), control)
 	if err != nil {
 		t.Fatal(err)

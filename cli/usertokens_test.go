@@ -9,18 +9,14 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/terminal"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // TestAdminsListAndRevokeTokensByCommand: a token of each scope and a session of somebody else are listed on a server,
 // without their secrets, and are refused there as soon as they are revoked.
 func TestAdminsListAndRevokeTokensByCommand(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	control := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control := postgrestest.NewControl(t)
 	s := serve(t, control, filepath.Join(t.TempDir(), "data"))
 	passed := func(args ...string) string {
 		t.Helper()

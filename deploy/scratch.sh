@@ -27,6 +27,9 @@ TMPDIR=$(mktemp -d "$memory/loadstone-tests-$$.XXXXXX")
 export TMPDIR
 # As root, Postgres runs as a user who has to get in; nobody else may put anything there.
 chmod 755 "$TMPDIR"
+# Clusters that are copied in place of being made anew (storage/embedded/pgtest).
+export LOADSTONE_TEST_MODELS="$TMPDIR/models"
+mkdir -m 755 "$LOADSTONE_TEST_MODELS"
 # An interrupt reaches the command as well, and bash waits for it: it wants its files until it has ended.
 trap 'rm -rf "$TMPDIR"' EXIT
 "$@"

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -128,5 +129,46 @@ func TestAnErrorGivesEachHintOnce(t *testing.T) {
 			{Field: "b", Message: "is odd", Hint: "even it"}}}
 	if got, want := e.Error(), "It is disabled.\n  a: is off\n  b: is odd (even it)\n  hint: Enable it."; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWhatARunWorkerHasNotToldIsNull: of a row of which only what was counted is known the rest is null, and a row whose
+// executions were evaluated has it all; both read back as they were.
+func TestWhatARunWorkerHasNotToldIsNull(t *testing.T) {
+	counted := &Figures{Operations: 5, CountsOnly: true, Accounting: Accounting{Started: 5}}
+	whole := &Figures{Operations: 5, Reads: 3, Writes: 2, DurationSeconds: 4, Retries: 1, FinishedLate: 1, CarriedOver: 2,
+		DrainSeconds: 0.5, QPS: new(1.0), Errors: ErrorFigures{Count: 1, Rate: new(0.2)}}
+	for _, f := range []*Figures{counted, whole, nil} {
+		row := RunResult{ResultID: "r-w", RunID: "r", WorkerID: "w", Status: StatusCompleted, Figures: f}
+		text, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			TestID  string         `json:"test_id"`
+			Figures map[string]any `json:"figures"`
+		}
+		var back RunResult
+		if err := errors.Join(json.Unmarshal(text, &doc), json.Unmarshal(text, &back)); err != nil {
+			t.Fatal(err)
+		}
+		if doc.TestID != "r-w" || !reflect.DeepEqual(back, row) {
+			t.Errorf("%+v reads back as %+v", row, back)
+		}
+		if f == nil {
+			continue
+		}
+		failures, _ := doc.Figures["errors"].(map[string]any)
+		for name, v := range map[string]any{"reads": doc.Figures["reads"], "writes": doc.Figures["writes"], "qps": doc.Figures["qps"],
+			"duration_seconds": doc.Figures["duration_seconds"], "finished_late": doc.Figures["finished_late"],
+			"carried_over": doc.Figures["carried_over"], "drain_seconds": doc.Figures["drain_seconds"],
+			"retries": doc.Figures["retries"], "errors.count": failures["count"], "errors.rate": failures["rate"]} {
+			if (v == nil) != f.CountsOnly {
+				t.Errorf("%s is %v, counts only: %v", name, v, f.CountsOnly)
+			}
+		}
+		if doc.Figures["operations"] != 5.0 {
+			t.Errorf("operations are %v", doc.Figures["operations"])
+		}
 	}
 }

@@ -350,8 +350,10 @@ type Figures struct {
 	CarriedOver int64 `json:"carried_over"`
 	// Overran are operations that run workers began after the measurement because no STOP reached them: they are in the
 	// account and in no figure.
-	Overran      int64   `json:"-"`
-	DrainSeconds float64 `json:"drain_seconds"`
+	Overran int64 `json:"-"`
+	// HeldOver is what operations of the warm-up took of the measurement; the store does not keep it.
+	HeldOver     HeldOver `json:"-"`
+	DrainSeconds float64  `json:"drain_seconds"`
 	// LastEnded is when the last execution of the measurement ended, by the record; the store does not keep it.
 	LastEnded Time `json:"-"`
 	// RecordPartial: parts of the record are lost. CoveredSeconds is for how long all of it is there, and rates are over
@@ -391,7 +393,7 @@ type Figures struct {
 	KeysReplaced int64      `json:"keys_replaced"`
 	Accounting   Accounting `json:"accounting"`
 	// CountsOnly: of a run worker whose executions have not been evaluated. Operations, the account, connections and keys
-	// are known; reads, writes, rows and errors are not, whatever they say.
+	// are known; the rest is not, and null in WorkerFigures.
 	CountsOnly bool `json:"counts_only,omitempty"`
 	// CountsMissing says that a run worker ended without telling its counts: the others are a lower bound, and whether
 	// they add up says nothing.
@@ -402,6 +404,44 @@ type Figures struct {
 	Slowest         []SlowExecution  `json:"slowest"`
 	// LoadStart is of a run worker whose load began, else left out.
 	LoadStart *LoadStart `json:"beginning,omitempty"`
+}
+
+// HeldOver is for how long in the measurement connections were busy with operations that were begun in the warm-up, all
+// together and with one of them at most: such an operation is in no latency.
+type HeldOver struct{ Seconds, LongestSeconds float64 }
+
+// WorkerFigures are the figures of a run worker as they are stored and told: what is not known of CountsOnly is null.
+type WorkerFigures struct {
+	Figures
+	Reads           *int64       `json:"reads"`
+	Writes          *int64       `json:"writes"`
+	DurationSeconds *float64     `json:"duration_seconds"`
+	FinishedLate    *int64       `json:"finished_late"`
+	CarriedOver     *int64       `json:"carried_over"`
+	DrainSeconds    *float64     `json:"drain_seconds"`
+	Retries         *int64       `json:"retries"`
+	Errors          WorkerErrors `json:"errors"`
+}
+
+// WorkerErrors are ErrorFigures of which nothing may be known.
+type WorkerErrors struct {
+	Count   *int64               `json:"count"`
+	Rate    *float64             `json:"rate"`
+	ByClass map[ErrorClass]int64 `json:"by_class"`
+	Top     []ErrorGroup         `json:"top"`
+}
+
+// OfWorker are the figures as they are stored and told, nil without any.
+func (f *Figures) OfWorker() *WorkerFigures {
+	switch {
+	case f == nil:
+		return nil
+	case f.CountsOnly:
+		return &WorkerFigures{Figures: *f}
+	}
+	return &WorkerFigures{Figures: *f, Reads: &f.Reads, Writes: &f.Writes, DurationSeconds: &f.DurationSeconds,
+		FinishedLate: &f.FinishedLate, CarriedOver: &f.CarriedOver, DrainSeconds: &f.DrainSeconds, Retries: &f.Retries,
+		Errors: WorkerErrors{&f.Errors.Count, f.Errors.Rate, f.Errors.ByClass, f.Errors.Top}}
 }
 
 // HasSuccess reports whether any operation of the measurement succeeded. Without one the figures say nothing of the

@@ -129,6 +129,7 @@ const (
 	AboutKindFailed       NoteCode = CauseKindFailed
 	AboutMisses           NoteCode = CauseMisses
 	AboutConnectionsShort NoteCode = CauseConnectionsShort
+	AboutHeldOver         NoteCode = "held_over"
 	AboutGeneratorStarved NoteCode = CauseGeneratorStarved
 	AboutFreezes          NoteCode = CauseFreezes
 )
@@ -512,6 +513,14 @@ var causeWords = map[NoteCode]func(Note) string{
 		}
 		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", n.Worker, n.Worst, n.Total,
 			max(n.Seconds, 1), why)
+	},
+	AboutHeldOver: func(n Note) string {
+		return fmt.Sprintf(
+			"operations begun in the warm-up held their connections for up to %.3g s of the measurement, longer "+
+				"than any latency shown, %.3g %% of the load's time: the load was less by that, and they are in no latency",
+			n.Seconds,
+			n.Percent,
+		)
 	},
 }
 

@@ -1,5 +1,7 @@
 package engine
 
+import "encoding/json"
+
 // Run is the control state of a run: one row of run_status.
 type Run struct {
 	RunID              string                  `json:"run_id"`
@@ -86,6 +88,15 @@ type RunResult struct {
 	// Epoch is the one in which the writer of the row owns the run. It is not kept; 0 is a writer
 	// who needs not own it, because the run is over.
 	Epoch int64 `json:"-"`
+}
+
+// MarshalJSON has null for what is not known of the figures.
+func (r RunResult) MarshalJSON() ([]byte, error) {
+	type row RunResult
+	return json.Marshal(struct {
+		row
+		Figures *WorkerFigures `json:"figures"`
+	}{row(r), r.Figures.OfWorker()})
 }
 
 // RunDetail is GET /api/runs/{id}.

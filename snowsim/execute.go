@@ -23,6 +23,11 @@ func (j *job) run() {
 	sess := j.session
 	sess.statementMu.Lock()
 	defer sess.statementMu.Unlock()
+	defer func() {
+		sess.mu.Lock()
+		sess.used = time.Now()
+		sess.mu.Unlock()
+	}()
 	view := sess.view()
 	statements, err := j.server.translator.Split(j.req.SQL)
 	if err != nil {
@@ -37,15 +42,18 @@ func (j *job) run() {
 	if v, set := j.req.Parameters["MULTI_STATEMENT_COUNT"]; set {
 		count = fmt.Sprint(v)
 	}
+	if count == "" {
+		count = "1"
+	}
 	switch {
-	case count != "" && count != "1":
-		j.fail(protocol.NotSimulated("several statements in one request"))
-		return
-	case len(statements) > 1:
+	case count != "0" && count != strconv.Itoa(len(statements)):
 		j.fail(
 			&protocol.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
-				"the desired statement count 1.", len(statements))},
+				"the desired statement count %s.", len(statements), count)},
 		)
+		return
+	case len(statements) > 1:
+		j.fail(protocol.NotSimulated("several statements in one request"))
 		return
 	case j.req.Async:
 		j.fail(protocol.NotSimulated("an asynchronous statement"))
@@ -98,7 +106,7 @@ func (j *job) tag(view *translate.Session) string {
 
 func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
 	s, sess := j.server, j.session
-	about, err := s.stages.read(view.User, sql)
+	about, err := s.stages.read(view.User, j.host, sql)
 	switch {
 	case err != nil:
 		return err
@@ -138,15 +146,17 @@ func (j *job) execute(sql string, view *translate.Session, record *history.Recor
 		record.RowsProduced = result.Total
 	}
 	record.BytesScanned = result.Bytes
-	j.succeed(result, p.Type)
-	return nil
+	return j.finished(result, p.Type)
 }
 
 // onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
 func (j *job) onStage(about *stageStatement) error {
-	result := protocol.NewResult(j.limits(), []protocol.Column{protocol.Text("name"), protocol.Text("result")})
-	for _, name := range about.removed {
-		result.Row([]any{name, "removed"})
+	if about.columns == nil {
+		about.columns = []protocol.Column{protocol.Text("status")}
+	}
+	result := protocol.NewResult(j.limits(), about.columns)
+	for _, row := range about.rows {
+		result.Row(row)
 	}
 	j.succeed(result, protocol.Select)
 	data, _ := j.answer.Data.(map[string]any)
@@ -222,9 +232,7 @@ func (j *job) perform(ctx context.Context, p *translate.Plan, binds protocol.Bin
 	}
 	switch p.Transaction {
 	case translate.Begin:
-		sess.mu.Lock()
-		sess.transaction = true
-		sess.mu.Unlock()
+		sess.begin(p.TransactionName)
 	case translate.Commit:
 		if err := sess.finish(ctx, "COMMIT"); err != nil {
 			return nil, err
@@ -353,9 +361,28 @@ func (j *job) limits() protocol.Limits {
 	return protocol.Limits{Inline: j.server.opts.InlineBytes, Chunk: j.server.opts.ChunkBytes}
 }
 
-// succeed sets the answer of a statement that succeeded, and its chunks.
+// finished sets the answer of a statement that succeeded, in the form in which an account sends it: rows of a SELECT are
+// Arrow, unless the session wants JSON.
+func (j *job) finished(r *protocol.Result, kind protocol.StatementType) error {
+	if kind != protocol.Select || !strings.EqualFold(j.session.resultFormat(), "arrow") {
+		j.succeed(r, kind)
+		return nil
+	}
+	data, chunks, size, err := r.FinishArrow()
+	if err != nil {
+		return err
+	}
+	j.answerWith(data, chunks, size, kind)
+	return nil
+}
+
+// succeed sets the answer of a statement that succeeded, and its chunks, as JSON.
 func (j *job) succeed(r *protocol.Result, kind protocol.StatementType) {
 	data, chunks, size := r.Finish()
+	j.answerWith(data, chunks, size, kind)
+}
+
+func (j *job) answerWith(data map[string]any, chunks []protocol.Chunk, size int, kind protocol.StatementType) {
 	view := j.session.view()
 	for key, value := range map[string]any{
 		"parameters": j.session.parameterList(), "queryId": j.queryID, "databaseProvider": nil,

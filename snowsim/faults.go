@@ -18,6 +18,8 @@ const (
 	// FaultThrottle answers with HTTP 429, FaultUnavailable with 503.
 	FaultThrottle    = "429"
 	FaultUnavailable = "503"
+	// FaultForbidden answers with HTTP 403.
+	FaultForbidden = "403"
 	// FaultExpired lets the session token expire just before the request.
 	FaultExpired = "expired"
 	// FaultDrop closes the connection before the request is read,
@@ -28,16 +30,24 @@ const (
 	FaultSlow = "slow"
 )
 
-var faultKinds = []string{FaultThrottle, FaultUnavailable, FaultExpired, FaultDrop, FaultDropAnswer, FaultSlow}
+var faultKinds = []string{
+	FaultThrottle,
+	FaultUnavailable,
+	FaultForbidden,
+	FaultExpired,
+	FaultDrop,
+	FaultDropAnswer,
+	FaultSlow,
+}
 
 // faultRequests are the kinds of requests that faults apply to.
-var faultRequests = []string{"query", "login", "result", "chunk", "abort", "renew", "any"}
+var faultRequests = []string{"query", "login", "result", "chunk", "abort", "renew", "stage", "any"}
 
 // Fault is one thing that goes wrong, at a rate or at certain requests.
 type Fault struct {
 	Kind string `json:"kind"`
 	// On is the kind of request: "query" unless it is set, "login", "result",
-	// "chunk", "abort", "renew", or "any".
+	// "chunk", "abort", "renew", "stage" (those that store files), or "any".
 	On string `json:"on,omitempty"`
 	// Rate is the share of requests that it happens to, 0 … 1, by the seed.
 	Rate float64 `json:"rate,omitempty"`
@@ -202,10 +212,19 @@ func answerDelay(ctx context.Context) time.Duration {
 	return d
 }
 
+// faultyPlace is a server to whose requests faults happen.
+type faultyPlace struct {
+	// kind is the kind of a request by its path, "" for none.
+	kind func(path string) string
+	// expire ends the credentials of a request, refuse answers it with a status.
+	expire func(*http.Request)
+	refuse func(w http.ResponseWriter, status int)
+}
+
 // inject lets faults happen to the requests of a handler.
-func (f *faults) inject(s *Server, next http.Handler) http.Handler {
+func (f *faults) inject(at faultyPlace, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		where := requestKind(r.URL.Path)
+		where := at.kind(r.URL.Path)
 		fault, happens := Fault{}, false
 		if where != "" {
 			fault, happens = f.next(where)
@@ -217,13 +236,13 @@ func (f *faults) inject(s *Server, next http.Handler) http.Handler {
 		switch fault.Kind {
 		case FaultThrottle:
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
+			at.refuse(w, http.StatusTooManyRequests)
 		case FaultUnavailable:
-			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
+			at.refuse(w, http.StatusServiceUnavailable)
+		case FaultForbidden:
+			at.refuse(w, http.StatusForbidden)
 		case FaultExpired:
-			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
-				s.expire(sess)
-			}
+			at.expire(r)
 			next.ServeHTTP(w, r)
 		case FaultDrop:
 			dropConnection(w)

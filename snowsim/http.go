@@ -1,6 +1,7 @@
 package snowsim
 
 import (
+	"io"
 	"net/http"
 
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
@@ -23,8 +24,25 @@ func (s *Server) routes() http.Handler {
 	})
 	mux.HandleFunc("GET /snowsim/stats",
 		func(w http.ResponseWriter, _ *http.Request) { protocol.Write(w, protocol.Success(s.Stats())) })
+	mux.HandleFunc("GET /snowsim/ca.pem", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-pem-file")
+		_, _ = io.WriteString(w, s.stages.authority) // a client that has gone needs no answer
+	})
 	s.faults.routes(mux)
-	return s.faults.inject(s, mux)
+	return s.faults.inject(faultyPlace{kind: requestKind,
+		refuse: func(w http.ResponseWriter, status int) { http.Error(w, http.StatusText(status), status) },
+		expire: func(r *http.Request) {
+			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
+				s.expire(sess)
+			}
+		}}, mux)
+}
+
+// faultyStages lets faults happen to what clients ask of the storage of stages.
+func (s *Server) faultyStages(next http.Handler) http.Handler {
+	return s.faults.inject(faultyPlace{kind: func(string) string { return "stage" },
+		refuse: func(w http.ResponseWriter, status int) { s.stages.refuse(w, s.stages.fault(status)) },
+		expire: func(*http.Request) { s.stages.expire() }}, next)
 }
 
 // inSession finds the session of a request and refuses those without one.

@@ -231,7 +231,9 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 	role := canonicalName(q.Get("roleName"))
 	switch {
 	case role == "":
-		role = DefaultRole
+		if role = canonicalName(who.DefaultRole); !s.translator.RoleExists(role) {
+			role = "PUBLIC"
+		}
 	case !s.translator.RoleExists(role):
 		return refuse(protocol.CodeNoRole,
 			"Role '%s' specified in the connect string does not exist or not authorized. Contact "+
@@ -239,27 +241,35 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 	}
 	// A client can have its warehouse, database and schema validated; gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
-	house := canonicalName(q.Get("warehouse"))
-	if house != "" && !s.mayUse(&translate.Session{User: who.Name, Role: role}, house) {
-		if validate {
+	sess := &session{server: s, user: who.Name, client: req.Data.ClientApp, role: role, jobs: map[string]*job{},
+		parameters: map[string]string{}, defaults: defaultParameters(s.opts.Parameters, who.Parameters)}
+	if who.NoSecondaryRoles {
+		sess.parameters[translate.SecondaryRoles] = "NONE"
+	}
+	house, named := canonicalName(q.Get("warehouse")), q.Get("warehouse") != ""
+	if !named {
+		house = canonicalName(who.DefaultWarehouse)
+	}
+	if house != "" && !s.mayUse(sess.view(), house) {
+		if validate && named {
 			return refuse(protocol.CodeNoObject, "The requested warehouse does not exist or not authorized.")
 		}
 		house = ""
 	}
-	sess := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{},
-		parameters: map[string]string{}}
+	sess.warehouse = house
 	for name, value := range req.Data.Parameters {
 		if name != "CLIENT_VALIDATE_DEFAULT_PARAMETERS" && value != nil {
 			sess.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
 		}
 	}
-	if problem := s.setNamespace(
-		r.Context(),
-		sess,
-		canonicalName(q.Get("databaseName")),
-		canonicalName(q.Get("schemaName")),
-		validate,
-	); problem != nil {
+	database, schema := canonicalName(q.Get("databaseName")), canonicalName(q.Get("schemaName"))
+	if database == "" {
+		// The user's default is not looked at by the log-in.
+		validate = false
+		ownDatabase, ownSchema, _ := strings.Cut(who.DefaultNamespace, ".")
+		database, schema = canonicalName(ownDatabase), canonicalName(ownSchema)
+	}
+	if problem := s.setNamespace(r.Context(), sess, database, schema, validate); problem != nil {
 		return nil, problem
 	}
 	s.mu.Lock()

@@ -44,9 +44,8 @@ func (j *job) onPostgres(ctx context.Context, p *translate.Plan, binds protocol.
 			conn.Release()
 			return nil, err
 		}
-		sess.mu.Lock()
-		sess.conn, sess.transaction = conn, true
-		sess.mu.Unlock()
+		sess.conn = conn
+		sess.begin("")
 	}
 	// A statement that fails leaves the transaction open, unlike in Postgres.
 	out, err := within(ctx, sess.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
@@ -246,7 +245,11 @@ func (j *job) collect(p *translate.Plan, rows *pgconn.ResultReader) (*protocol.R
 		}
 		out = protocol.NewResult(j.limits(), columns)
 		out.Fields = fields
-		for rows.NextRow() {
+		most, _ := strconv.Atoi(j.session.view().Parameters["ROWS_PER_RESULTSET"])
+		for n := 1; rows.NextRow(); n++ {
+			if most > 0 && n > most {
+				continue // what is left is not sent
+			}
 			if err := out.PostgresRow(rows.Values()); err != nil {
 				_, _ = rows.Close()
 				return nil, err

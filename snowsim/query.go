@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -35,6 +36,8 @@ type job struct {
 	id        [16]byte
 	req       queryRequest
 	started   time.Time
+	// host is the address of this machine by which the client has come.
+	host string
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -65,6 +68,12 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, sess *session) {
 		s.counts.repeated.Add(1)
 	} else {
 		j = s.newJob(sess, requestID, req)
+		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+			j.host = at.IP.String()
+			if at.IP.IsLoopback() {
+				j.host = "127.0.0.1"
+			}
+		}
 		sess.jobs[requestID] = j
 		sess.mu.Unlock()
 		s.counts.queries.Add(1)

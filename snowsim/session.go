@@ -1,6 +1,7 @@
 package snowsim
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -20,6 +21,7 @@ type session struct {
 	server *Server
 	id     int64
 	user   string
+	client string // the name by which it has introduced itself
 
 	// Under the server's mu.
 	token, master          string
@@ -34,8 +36,11 @@ type session struct {
 
 	mu                                sync.Mutex
 	role, warehouse, database, schema string
-	parameters                        map[string]string
+	parameters                        map[string]string            // set by the session
+	defaults                          map[string]translate.Default // of the user and the account; not changed
 	transaction                       bool
+	open                              openTransaction
+	used                              time.Time       // when its last statement ended
 	jobs                              map[string]*job // by request id
 	done                              []*job          // finished jobs whose results are kept, the oldest first
 	doneBytes                         int
@@ -52,16 +57,40 @@ func (sess *session) view() *translate.Session {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	return &translate.Session{
-		ID:          sess.id,
-		User:        sess.user,
-		Account:     strings.ToUpper(sess.server.opts.Account),
-		Role:        sess.role,
-		Warehouse:   sess.warehouse,
-		Database:    sess.database,
-		Schema:      sess.schema,
-		Parameters:  maps.Clone(sess.parameters),
-		Transaction: sess.transaction,
+		ID:            sess.id,
+		User:          sess.user,
+		Account:       strings.ToUpper(sess.server.opts.Account),
+		Role:          sess.role,
+		Warehouse:     sess.warehouse,
+		Database:      sess.database,
+		Schema:        sess.schema,
+		Parameters:    sess.effective(),
+		Defaults:      sess.defaults,
+		Transaction:   sess.transaction,
+		TransactionID: sess.open.id,
 	}
+}
+
+// effective are the parameters that count: the session's, else the defaults. The caller holds mu.
+func (sess *session) effective() map[string]string {
+	all := make(map[string]string, len(sess.parameters)+len(sess.defaults))
+	for name, d := range sess.defaults {
+		all[name] = d.Value
+	}
+	maps.Copy(all, sess.parameters)
+	return all
+}
+
+// defaultParameters are the session parameters that an account and a user decide, by upper-case name.
+func defaultParameters(account, user map[string]string) map[string]translate.Default {
+	all := make(map[string]translate.Default, len(account)+len(user))
+	for name, value := range account {
+		all[strings.ToUpper(name)] = translate.Default{Value: value, Level: "ACCOUNT"}
+	}
+	for name, value := range user {
+		all[strings.ToUpper(name)] = translate.Default{Value: value, Level: "USER"}
+	}
+	return all
 }
 
 // apply applies a plan's effect to the session.
@@ -93,7 +122,7 @@ var clientParameters = []struct {
 	{"CLIENT_RESULT_CHUNK_SIZE", 160},
 	{"CLIENT_SESSION_KEEP_ALIVE", false}, {"CLIENT_SESSION_KEEP_ALIVE_HEARTBEAT_FREQUENCY", 3600},
 	{"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD", 0},
-	{"CLIENT_TELEMETRY_ENABLED", true}, {"DATE_OUTPUT_FORMAT", "YYYY-MM-DD"}, {"GO_QUERY_RESULT_FORMAT", "json"},
+	{"CLIENT_TELEMETRY_ENABLED", true}, {"DATE_OUTPUT_FORMAT", "YYYY-MM-DD"}, {goFormat, ""}, {pythonFormat, ""},
 	{"QUERY_CONTEXT_CACHE_SIZE", 5},
 	{"SERVICE_NAME", ""}, {"TIMESTAMP_OUTPUT_FORMAT", "YYYY-MM-DD HH24:MI:SS.FF3 TZHTZM"},
 	{"TIMESTAMP_TYPE_MAPPING", "TIMESTAMP_NTZ"}, {"TIMEZONE", "America/Los_Angeles"},
@@ -108,9 +137,13 @@ func (sess *session) parameterList() []parameter {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	out := make([]parameter, 0, len(clientParameters))
+	effective := sess.effective()
 	for _, p := range clientParameters {
 		v := p.def
-		if set, ok := sess.parameters[p.name]; ok {
+		if v == "" && (p.name == goFormat || p.name == pythonFormat) {
+			v = sess.server.opts.Results
+		}
+		if set, ok := effective[p.name]; ok {
 			switch p.def.(type) {
 			case bool:
 				v = strings.EqualFold(set, "true")
@@ -125,6 +158,23 @@ func (sess *session) parameterList() []parameter {
 		out = append(out, parameter{p.name, v})
 	}
 	return out
+}
+
+// The parameters that say in which form a driver takes rows.
+const (
+	goFormat     = "GO_QUERY_RESULT_FORMAT"
+	pythonFormat = "PYTHON_CONNECTOR_QUERY_RESULT_FORMAT"
+)
+
+// resultFormat is the form in which the session's client takes rows.
+func (sess *session) resultFormat() string {
+	name := map[string]string{"Go": goFormat, "PythonConnector": pythonFormat}[sess.client]
+	if name == "" {
+		return "json"
+	}
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	return cmp.Or(sess.effective()[name], sess.server.opts.Results)
 }
 
 // find returns the session of a token, or why there is none.
@@ -236,7 +286,7 @@ func (s *Server) end(sess *session) {
 // release returns a pinned connection to the pool, rolled back or not. The caller holds statementMu.
 func (sess *session) release(rollback bool) {
 	sess.mu.Lock()
-	sess.transaction = false
+	sess.transaction, sess.open = false, openTransaction{}
 	sess.mu.Unlock()
 	if sess.conn == nil {
 		return
@@ -255,7 +305,7 @@ func (sess *session) release(rollback bool) {
 
 // sweep ends sessions whose master token has expired.
 func (s *Server) sweep() {
-	tick := time.NewTicker(10 * time.Second)
+	tick := time.NewTicker(min(10*time.Second, s.opts.IdleTransaction/4))
 	defer tick.Stop()
 	for {
 		select {
@@ -273,6 +323,7 @@ func (s *Server) sweep() {
 			for _, sess := range gone {
 				s.end(sess)
 			}
+			s.abortBlockers(now)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,6 +56,13 @@ type User struct {
 	OAuthTokens map[string]bool
 	// MFA requires a second factor for log-ins with a password.
 	MFA bool
+	// Parameters are the user's defaults of session parameters; they go before the account's.
+	Parameters map[string]string
+	// DefaultRole is what a log-in without a role gets; empty is PUBLIC. DefaultWarehouse and
+	// DefaultNamespace, DATABASE or DATABASE.SCHEMA, are empty for none.
+	DefaultRole, DefaultWarehouse, DefaultNamespace string
+	// NoSecondaryRoles is DEFAULT_SECONDARY_ROLES = (); otherwise it is ('ALL'), as for new users.
+	NoSecondaryRoles bool
 }
 
 // Options configure the stand-in. The zero value of every field but Postgres is a default.
@@ -73,6 +81,8 @@ type Options struct {
 	Listen string
 	// Account is the account's name; others are refused.
 	Account string
+	// Parameters are the account's defaults of session parameters, by name.
+	Parameters map[string]string
 	// Users can log in. The default is DefaultUser with a random password.
 	Users []User
 	// Roles are added to ACCOUNTADMIN, SYSADMIN and PUBLIC.
@@ -97,12 +107,20 @@ type Options struct {
 	// SessionValidity is how long a session token is good for; 0 is an hour, as on
 	// an account. MasterValidity is the master token's; 0 is four hours.
 	SessionValidity, MasterValidity time.Duration
+	// IdleTransaction is for how long a transaction may hold what others wait for without being used; 0 is five
+	// minutes, as on an account.
+	IdleTransaction time.Duration
 	// AnswerWithin is after what time a statement that still runs is answered with
 	// "in progress"; 0 is 45 s, as on an account.
 	AnswerWithin time.Duration
 	// InlineBytes is how much of a result is in the answer itself, ChunkBytes how
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
+	// Results is the form of rows for sessions that do not choose one: "arrow" (also when it is empty), as on an account,
+	// or "json".
+	Results string
+	// Stages is the cloud in whose protocol files are stored: StagesS3 (also when it is empty), StagesAzure, StagesGCS.
+	Stages string
 	// Denied are privileges that roles do not have.
 	Denied []translate.Denied
 	// Contract is what the account's edition and region allow; the zero value has everything.
@@ -124,13 +142,16 @@ func (o *Options) setDefaults() error {
 	if strings.TrimSpace(o.Postgres) == "" {
 		return errors.New("snowsim: no Postgres to run statements on")
 	}
+	if o.Stages != "" && !slices.Contains([]string{StagesS3, StagesAzure, StagesGCS}, o.Stages) {
+		return fmt.Errorf("snowsim: stages in %q are not known", o.Stages)
+	}
 	if o.TimeScale < 0 {
 		return errors.New("snowsim: TimeScale is negative")
 	}
 	for _, d := range []struct {
 		at  *string
 		def string
-	}{{&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
+	}{{&o.Results, "arrow"}, {&o.Stages, StagesS3}, {&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
 		{&o.Listen, "127.0.0.1:0"}} {
 		if *d.at == "" {
 			*d.at = d.def
@@ -148,6 +169,9 @@ func (o *Options) setDefaults() error {
 	if o.MasterValidity <= 0 {
 		o.MasterValidity = 4 * time.Hour
 	}
+	if o.IdleTransaction <= 0 {
+		o.IdleTransaction = 5 * time.Minute
+	}
 	if o.AnswerWithin <= 0 {
 		o.AnswerWithin = 45 * time.Second
 	}
@@ -156,6 +180,14 @@ func (o *Options) setDefaults() error {
 	}
 	if o.ChunkBytes <= 0 {
 		o.ChunkBytes = 2 << 20
+	}
+	if err := checkParameters(o.Parameters); err != nil {
+		return err
+	}
+	for _, u := range o.Users {
+		if err := checkParameters(u.Parameters); err != nil {
+			return err
+		}
 	}
 	if o.Users == nil {
 		o.Users = []User{{Name: DefaultUser, Password: NewPassword()}}
@@ -197,8 +229,10 @@ type Server struct {
 	// generation grows with every DDL; prepared statements of an older one are forgotten.
 	generation atomic.Uint64
 	queryIDs   atomic.Uint64
-	salt       uint64
-	counts     counters
+	// transactionIDs goes on from the time of the start.
+	transactionIDs atomic.Int64
+	salt           uint64
+	counts         counters
 
 	mu       sync.Mutex
 	sessions map[int64]*session
@@ -236,6 +270,8 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if s.users, err = registerUsers(opts.Users); err != nil {
 		return nil, err
 	}
+	s.stages.cloud = opts.Stages
+	s.transactionIDs.Store(time.Now().UnixMilli())
 	s.faults = &faults{seed: opts.Seed}
 	if err := s.faults.set(opts.Faults); err != nil {
 		return nil, err
@@ -291,7 +327,6 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) closePools() {
-	s.stages.close()
 	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
 		if pool != nil {
 			pool.Close()
@@ -322,9 +357,20 @@ func (s *Server) begin(ctx context.Context) error {
 	if s.listener, err = listen.Listen(ctx, "tcp", s.opts.Listen); err != nil {
 		return fmt.Errorf("snowsim: listening: %w", err)
 	}
+	stages, err := s.stages.serve(ctx, s.ctx, s.listener.Addr(), s.faultyStages)
+	if err != nil {
+		_ = s.listener.Close()
+		return err
+	}
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return s.ctx }}
-	s.running.Add(2)
+	s.running.Add(3)
+	go func() {
+		defer s.running.Done()
+		if err := s.stages.server.ServeTLS(stages, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("the stand-in stopped serving stages")
+		}
+	}()
 	go func() {
 		defer s.running.Done()
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -361,6 +407,7 @@ func (s *Server) Close() {
 	s.cancel()
 	s.mu.Unlock()
 	_ = s.http.Close()
+	_ = s.stages.server.Close()
 	s.account.close()
 	s.running.Wait()
 	s.mu.Lock()
@@ -382,6 +429,10 @@ func (s *Server) Close() {
 
 // Addr is the address that the stand-in listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// StageAuthority is the certificate (PEM) of the storage of stages, for clients to trust; GET /snowsim/ca.pem has it
+// too.
+func (s *Server) StageAuthority() string { return s.stages.authority }
 
 // DSN is a connection string for the first user, with everything a client needs,
 // in gosnowflake's grammar. It holds the password.

@@ -64,7 +64,13 @@ func (c Caller) Try(method, path string, in, out any) (int, error) {
 // Do is Try for what has to succeed.
 func (c Caller) Do(method, path string, in, out any) {
 	c.T.Helper()
-	if _, err := c.Try(method, path, in, out); err != nil {
+	var err error
+	// A busy machine may take longer to compile a plugin than the request waits: its hint is to ask again.
+	Until(c.T, StartTimeout, func() bool {
+		_, err = c.Try(method, path, in, out)
+		return err == nil || !strings.Contains(err.Error(), "is still being compiled")
+	}, func() string { return fmt.Sprint(err) })
+	if err != nil {
 		c.T.Fatal(err)
 	}
 }

@@ -52,6 +52,7 @@ func Launch(t *testing.T, args ...string) *Process {
 // LaunchProgram launches a file that is the program, or the test binary, which then is it.
 func LaunchProgram(t *testing.T, file string, args ...string) *Process {
 	t.Helper()
+	fillDataDir(t, args, nil)
 	p := &Process{Cmd: exec.CommandContext(context.Background(), file, args...), Done: make(chan struct{})}
 	p.Cmd.Env = append(os.Environ(), ProgramEnv+"=1")
 	if limit, ok := LeasesOf.Load(t.Name()); ok {

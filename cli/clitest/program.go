@@ -61,6 +61,7 @@ func (p *Program) Command(args ...string) (code int, text string) {
 // CommandIn is command with more variables.
 func (p *Program) CommandIn(env []string, args ...string) (code int, text string) {
 	p.T.Helper()
+	fillDataDir(p.T, args, env)
 	ctx, cancel := context.WithTimeout(context.Background(), StartTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, ProgramFile(p.T), args...)

@@ -12,17 +12,14 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 // TestTheResultsDatabaseIsKnownToEveryServer: to one that cannot open it, because its reader is not let in, and to one
 // of the same store that was never given its address, which began before or begins after.
 func TestTheResultsDatabaseIsKnownToEveryServer(t *testing.T) {
 	server := pgtest.Start(t)
-	control, owner := server.NewDatabase(t), server.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
+	control, owner := postgrestest.NewControl(t), server.NewDatabase(t)
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), keyring.FileName))
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,20 @@
 package target
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// LockPatience is how long a transaction of a Stager waits for what another holds.
+const LockPatience = 30 * time.Second
 
 // Stager is implemented by databases that take files in: they are put on a stage, and copied from there by SQL.
 type Stager interface {
 	// Put stores a file under a path of the user's own stage, in place of what is there.
 	Put(ctx context.Context, path string, content []byte) error
-	// InTransaction// Tx runs f in a transaction: all that it executes holds, or nothing.
-	InTransaction(ctx context.Context, f func(Tx) error) error
+	// InTransaction runs f in a transaction: all that it executes holds, or nothing. Others see the transaction's name,
+	// a word of letters, digits and _, and may end it by that; it waits for locks for LockPatience at most.
+	InTransaction(ctx context.Context, name string, f func(Tx) error) error
 }
 
 // Tx is a transaction.

@@ -33,6 +33,8 @@ type snow struct {
 	host *host.Host
 	dsn  string
 	db   target.Database
+	// server is the stand-in itself.
+	server *snowsim.Server
 }
 
 func newSnow(t *testing.T, change ...func(*snowsim.Options)) *snow {
@@ -46,7 +48,7 @@ func newSnow(t *testing.T, change ...func(*snowsim.Options)) *snow {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	s := &snow{T: t, host: hosttest.Bundled(t), dsn: "snowflake://" + server.DSN()}
+	s := &snow{T: t, host: hosttest.Bundled(t), dsn: "snowflake://" + server.DSN(), server: server}
 	if s.db, err = snowflake.NewDriver().Open(target.Config{DSN: secret.New(s.dsn)}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,10 +136,11 @@ func (s *snow) load(sc engine.Scenario, p *prepare.Prepared, lasting time.Durati
 
 const prepared = 2_000
 
-// TestSnowflakeTables makes, fills, inspects and loads a table of each type.
+// TestSnowflakeTables makes, fills, inspects and loads a table of each type, on an account whose defaults of session
+// parameters are the worst.
 func TestSnowflakeTables(t *testing.T) {
 	t.Parallel()
-	s := newSnow(t)
+	s := newSnow(t, func(o *snowsim.Options) { o.Parameters = snowsim.HostileParameters() })
 	for _, c := range []struct{ adapter, weights, params, kind string }{
 		{"snowflake_standard", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`,
 			`{"cluster_by":["created_at"],"transient":true}`, "is_hybrid N"},

@@ -61,8 +61,10 @@ func commonForms(lower string) (all []string) {
 
 // trimSigns is a text without what is no letter at either end.
 func trimSigns(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
+	return strings.TrimFunc(s, isSign)
 }
+
+func isSign(r rune) bool { return !unicode.IsLetter(r) }
 
 // repeated is what a text consists of, over and over; the text itself where it does not. The last time may be cut.
 func repeated(s string) string {
@@ -90,9 +92,9 @@ func isRun(s string) bool {
 // isCommon reports whether one of the forms is one of a common password. The list is read each time, which takes some
 // ten milliseconds: passwords are chosen seldom, and the memory is for runs.
 func isCommon(forms []string) bool {
-	wanted := map[string]bool{}
+	wanted, lengths := map[string]bool{}, map[int]bool{}
 	for _, f := range forms {
-		wanted[f] = true
+		wanted[f], lengths[len(f)] = true, true
 	}
 	list, err := gzip.NewReader(bytes.NewReader(commonPasswords))
 	if err != nil {
@@ -100,12 +102,19 @@ func isCommon(forms []string) bool {
 	}
 	lines := bufio.NewScanner(list)
 	for lines.Scan() {
-		line := lines.Text()
-		word := trimSigns(line)
-		if wanted[line] || len(word) >= minCommon && wanted[word] {
+		line := lines.Bytes()
+		if lengths[len(line)] && wanted[string(line)] {
 			return true
 		}
-		if len(word) >= minCommon && strings.ContainsAny(word, "01345780@$!|€") && wanted[letters.Replace(word)] {
+		word := bytes.TrimFunc(line, isSign)
+		if len(word) < minCommon {
+			continue
+		}
+		if lengths[len(word)] && wanted[string(word)] {
+			return true
+		}
+		// With letters in place of signs a word is as long as before, but for the sign of the euro, which no line has.
+		if lengths[len(word)] && bytes.ContainsAny(word, "01345780@$!|") && wanted[letters.Replace(string(word))] {
 			return true
 		}
 	}

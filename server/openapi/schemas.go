@@ -44,6 +44,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[admission.WaitingRun]():       "WaitingInfo",
 	reflect.TypeFor[nodes.NodeInfo]():             "Node",
 	reflect.TypeFor[target.WriteTarget]():         "Written",
+	reflect.TypeFor[runResult]():                  "RunResult",
+	reflect.TypeFor[engine.WorkerFigures]():       "Figures",
 }
 
 func schemaName(t reflect.Type, hint string) string {
@@ -71,6 +73,7 @@ func NewRegistry() huma.Registry {
 	alias(reflect.TypeFor[engine.Time](), reflect.TypeFor[timeSchema]())
 	alias(reflect.TypeFor[engine.Kind](), reflect.TypeFor[kindSchema]())
 	alias(reflect.TypeFor[engine.ConnectionRef](), reflect.TypeFor[connectionRefSchema]())
+	alias(reflect.TypeFor[engine.RunResult](), reflect.TypeFor[runResult]())
 	for _, e := range enumerations {
 		alias(e.of, e.as)
 	}
@@ -82,6 +85,12 @@ type (
 	kindSchema          struct{}
 	connectionRefSchema struct{}
 )
+
+// runResult is engine.RunResult as it writes itself.
+type runResult struct {
+	engine.RunResult
+	Figures *engine.WorkerFigures `json:"figures"`
+}
 
 // Schema describes engine.Time: RFC 3339 in UTC with milliseconds, or null.
 func (timeSchema) Schema(huma.Registry) *huma.Schema {
@@ -123,7 +132,7 @@ func Finish(r huma.Registry) {
 		switch t {
 		case reflect.TypeFor[engine.GuardrailState]():
 			schema.Properties["name"].Enum = guardrailNames()
-		case reflect.TypeFor[engine.RunResult]():
+		case reflect.TypeFor[runResult]():
 			// The row of a run worker has no enrichment of its own.
 			status := schema.Properties["enrichment_status"]
 			status.Enum = append(status.Enum, "")

@@ -53,6 +53,11 @@ func (r *Record) Total() time.Duration { return r.End.Sub(r.Start) }
 type Filter struct {
 	// From and To bound the end of the execution, both included; zero is unbounded.
 	From, To time.Time
+	// User, Warehouse and Session narrow what counts for the limit; the zero value does not.
+	User, Warehouse string
+	Session         int64
+	// Visible, if any, says whose executions may be seen, by user and warehouse.
+	Visible func(user, warehouse string) bool
 	// Limit is how many of the latest are returned; 0 is 100, as in Snowflake.
 	Limit int
 	// Now is the time of the query: what ended after Now minus the lag is not visible yet.

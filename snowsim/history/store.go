@@ -210,6 +210,11 @@ func (s *Store) Query(f Filter) []Record {
 			if !f.From.IsZero() && r.end < f.From.UnixNano() {
 				return out
 			}
+			if context := &s.contexts.values[r.context]; f.User != "" && context.User != f.User ||
+				f.Warehouse != "" && context.Warehouse != f.Warehouse || f.Session != 0 && r.session != f.Session ||
+				f.Visible != nil && !f.Visible(context.User, context.Warehouse) {
+				continue
+			}
 			out = append(out, s.record(r))
 			if len(out) == f.Limit {
 				return out

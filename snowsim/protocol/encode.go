@@ -3,8 +3,10 @@ package protocol
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,12 +86,16 @@ func (r *Result) flush() {
 		r.buf, r.rows = nil, 0
 		return
 	}
+	r.chunks = append(r.chunks, Chunk{Data: zip(r.buf), Rows: r.rows, Uncompressed: len(r.buf)})
+	r.buf, r.rows = r.buf[:0], 0
+}
+
+func zip(text []byte) []byte {
 	var zipped bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is right
-	_, _ = w.Write(r.buf)                                // into memory
+	_, _ = w.Write(text)                                 // into memory
 	_ = w.Close()
-	r.chunks = append(r.chunks, Chunk{Data: zipped.Bytes(), Rows: r.rows, Uncompressed: len(r.buf)})
-	r.buf, r.rows = r.buf[:0], 0
+	return zipped.Bytes()
 }
 
 // Row adds a row of Go values.
@@ -299,7 +305,8 @@ func (r *Result) Finish() (data map[string]any, chunks []Chunk, size int) {
 		r.flush()
 	}
 	types := make([]rowType, len(r.columns))
-	for i, c := range r.columns {
+	for i := range r.columns {
+		c := &r.columns[i]
 		if c.Scale < 0 {
 			c.Scale = 0
 			if r.scales != nil {
@@ -325,4 +332,37 @@ func (r *Result) Finish() (data map[string]any, chunks []Chunk, size int) {
 	}
 	return map[string]any{"rowtype": types, "rowset": json.RawMessage(inline), "total": r.Total, "returned": r.Total,
 		"queryResultFormat": "json"}, r.chunks, size
+}
+
+// FinishArrow is Finish for a client that takes Arrow.
+func (r *Result) FinishArrow() (data map[string]any, chunks []Chunk, size int, err error) {
+	data, chunks, _ = r.Finish()
+	delete(data, "rowset")
+	data["queryResultFormat"], data["rowsetBase64"] = "arrow", ""
+	if r.first > 0 {
+		stream, err := arrowStream(r.columns, r.inline)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		data["rowsetBase64"] = base64.StdEncoding.EncodeToString(stream)
+		size = len(stream)
+	}
+	for i := range chunks {
+		c := &chunks[i]
+		unzipped, err := gzip.NewReader(bytes.NewReader(c.Data))
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("reading a chunk: %w", err)
+		}
+		text, err := io.ReadAll(unzipped)
+		if err != nil {
+			return nil, nil, 0, fmt.Errorf("reading a chunk: %w", err)
+		}
+		stream, err := arrowStream(r.columns, text)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		c.Data, c.Uncompressed = zip(stream), len(stream)
+		size += len(c.Data)
+	}
+	return data, chunks, size, nil
 }

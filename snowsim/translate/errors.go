@@ -53,6 +53,9 @@ func postgresError(pg *pgconn.PgError) *protocol.Error {
 	case "23502":
 		return is("100072", "22000", "NULL result in a non-nullable column")
 	case "23505":
+		if strings.HasPrefix(pg.ConstraintName, "pg_") { // two sessions that make the same thing
+			return protocol.CompilationError("002002", "42710", "Object '%s' already exists.", value)
+		}
 		if strings.HasSuffix(pg.ConstraintName, "_pkey") {
 			return is("200001", "22000", "A primary key already exists.")
 		}

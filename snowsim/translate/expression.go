@@ -240,7 +240,7 @@ func (p *parser) postfix(e expr) expr {
 	for {
 		switch {
 		case p.acceptSymbol("::"):
-			e = cast(e, p.dataType())
+			e = p.cast(e, p.dataType())
 		case p.isSymbol(":") && e.kind == exprColumn:
 			p.advance(1)
 			e = expr{sql: "(" + e.sql + " -> " + literal(p.pathKey()) + ")", kind: exprPath}
@@ -366,12 +366,16 @@ func (p *parser) word() expr {
 		p.inParentheses(func() {
 			e = p.expression()
 			p.expect("AS")
-			e = cast(e, p.dataType())
+			e = p.cast(e, p.dataType())
 		})
 		return e
 	case (w == "DATE" || w == "TIME" || strings.HasPrefix(w, "TIMESTAMP")) && p.peekAt(1).kind == tokenText:
 		to := p.dataType()
-		return expr{sql: "'" + strings.ReplaceAll(p.next().text, "'", "''") + "'::" + to.postgres}
+		if e := (expr{sql: literal(p.peek().text), kind: exprString}); p.inputFormat(to.name) != "" {
+			p.advance(1)
+			return p.cast(e, to)
+		}
+		return expr{sql: literal(p.next().text) + "::" + to.postgres}
 	case !call && contextFunctions[w]:
 		p.advance(1)
 		return p.call(w, nil)

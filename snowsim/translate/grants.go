@@ -86,13 +86,13 @@ func appendUnique(list []string, one string) []string {
 	return append(list, one)
 }
 
-// secondaryRolesParameter is the session parameter that holds USE SECONDARY ROLES: ALL, NONE, or
+// SecondaryRoles is the key in Session.Parameters that holds USE SECONDARY ROLES: ALL, NONE, or
 // names; ALL is the default, as of a user's DEFAULT_SECONDARY_ROLES. The blank avoids a clash with a real parameter.
-const secondaryRolesParameter = "SECONDARY ROLES"
+const SecondaryRoles = "SECONDARY ROLES"
 
 // secondaryRoles are the session's active secondary roles.
 func (g *grants) secondaryRoles(s *Session) []string {
-	switch chosen := s.Parameters[secondaryRolesParameter]; chosen {
+	switch chosen := s.Parameters[SecondaryRoles]; chosen {
 	case "", "ALL":
 		g.mu.RLock()
 		defer g.mu.RUnlock()

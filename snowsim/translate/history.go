@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -88,22 +89,36 @@ func distribution(d history.Distribution) any {
 	return string(b)
 }
 
-// historyFunction reads TABLE([db.]INFORMATION_SCHEMA.QUERY_HISTORY(…)).
+// historyFunctions are the table functions of the history, with the argument that is theirs alone.
+var historyFunctions = map[string]string{"QUERY_HISTORY": "", "QUERY_HISTORY_BY_USER": "USER_NAME",
+	"QUERY_HISTORY_BY_WAREHOUSE": "WAREHOUSE_NAME", "QUERY_HISTORY_BY_SESSION": "SESSION_ID"}
+
+// historyFunction reads TABLE([db.]INFORMATION_SCHEMA.QUERY_HISTORY…(…)), which belongs to a database: to the current
+// one unless another is named.
 func (p *parser) historyFunction() string {
 	parts := []string{p.anyIdentifier()}
 	for p.acceptSymbol(".") {
 		parts = append(parts, p.anyIdentifier())
 	}
+	function, full := parts[len(parts)-1], strings.Join(parts, ".")
 	if len(parts) > 1 && parts[len(parts)-2] != "INFORMATION_SCHEMA" {
-		p.fail(protocol.CompilationError("002141", "42601", "Unknown user-defined table function %s",
-			strings.Join(parts, ".")))
+		p.fail(protocol.CompilationError("002141", "42601", "Unknown user-defined table function %s", full))
 	}
-	switch function := parts[len(parts)-1]; function {
-	case "QUERY_HISTORY":
-	case "QUERY_HISTORY_BY_SESSION", "QUERY_HISTORY_BY_USER", "QUERY_HISTORY_BY_WAREHOUSE", "WAREHOUSE_METERING_HISTORY":
+	own, known := historyFunctions[function]
+	switch {
+	case function == "WAREHOUSE_METERING_HISTORY":
 		p.fail(protocol.NotSimulated("%s", function))
-	default:
+	case !known:
 		p.fail(protocol.CompilationError("002141", "42601", "Unknown table function %s", function))
+	}
+	database := p.session.Database
+	if len(parts) > 2 {
+		database = parts[len(parts)-3]
+	}
+	if exists, err := p.account.tables.hasSchema(p.ctx, database, ""); err != nil {
+		p.fail(err)
+	} else if !exists && database != "SNOWFLAKE" {
+		p.fail(protocol.CompilationError("002004", "02000", "Table function '%s' does not exist or not authorized.", full))
 	}
 	arguments := map[string]string{}
 	outer := p.inline
@@ -111,8 +126,9 @@ func (p *parser) historyFunction() string {
 	p.inParentheses(func() {
 		for !p.isSymbol(")") {
 			key := p.anyIdentifier()
-			if !slices.Contains([]string{"END_TIME_RANGE_START", "END_TIME_RANGE_END", "RESULT_LIMIT"}, key) {
-				p.fail(protocol.CompilationError("001018", "22023", "invalid argument '%s' for function QUERY_HISTORY", key))
+			if key == "" || key != own && !slices.Contains([]string{"END_TIME_RANGE_START", "END_TIME_RANGE_END",
+				"RESULT_LIMIT"}, key) {
+				p.fail(protocol.CompilationError("001018", "22023", "invalid argument '%s' for function %s", key, function))
 			}
 			p.expectSymbol("=>")
 			arguments[key] = p.sql()
@@ -122,15 +138,44 @@ func (p *parser) historyFunction() string {
 		}
 	})
 	p.inline = outer
-	store, now := p.account.host.History(), p.account.host.Now()
+	store, now, session, account := p.account.host.History(), p.account.host.Now(), p.session, p.account
 	return historyTable(p, "history", executionColumns,
 		func(ctx context.Context, conn *pgx.Conn) ([]history.Record, error) {
 			f, err := filter(ctx, conn, arguments, now)
 			if err != nil {
 				return nil, err
 			}
+			switch function {
+			case "QUERY_HISTORY_BY_USER":
+				f.User = cmp.Or(f.User, session.User)
+			case "QUERY_HISTORY_BY_WAREHOUSE":
+				f.Warehouse = cmp.Or(f.Warehouse, session.Warehouse)
+			case "QUERY_HISTORY_BY_SESSION":
+				f.Session = cmp.Or(f.Session, session.ID)
+			}
+			f.Visible = account.seesHistory(session)
 			return store.Query(f), nil
 		})
+}
+
+// seesHistory reports whose executions a session may see: its own user's, and those on warehouses that one of its roles
+// monitors or operates.
+func (a *Account) seesHistory(s *Session) func(user, warehouse string) bool {
+	known := map[string]bool{}
+	return func(user, warehouse string) bool {
+		if user == s.User {
+			return true
+		}
+		seen, asked := known[warehouse]
+		if !asked && warehouse != "" {
+			o := warehouseObject(warehouse)
+			w, _ := a.host.Warehouses().Get(warehouse)
+			o.owner = w.Owner
+			seen = a.hasPrivilege(s, "MONITOR", o) || a.hasPrivilege(s, "OPERATE", o)
+			known[warehouse] = seen
+		}
+		return seen
+	}
 }
 
 // filter evaluates the arguments of QUERY_HISTORY.
@@ -145,6 +190,12 @@ func filter(ctx context.Context, conn *pgx.Conn, arguments map[string]string, no
 			err = conn.QueryRow(ctx, "SELECT ("+sql+")::timestamptz").Scan(&f.To)
 		case "RESULT_LIMIT":
 			err = conn.QueryRow(ctx, "SELECT (("+sql+")::numeric)::bigint").Scan(&f.Limit)
+		case "SESSION_ID":
+			err = conn.QueryRow(ctx, "SELECT (("+sql+")::numeric)::bigint").Scan(&f.Session)
+		case "USER_NAME":
+			err = conn.QueryRow(ctx, "SELECT upper(("+sql+")::text)").Scan(&f.User)
+		case "WAREHOUSE_NAME":
+			err = conn.QueryRow(ctx, "SELECT upper(("+sql+")::text)").Scan(&f.Warehouse)
 		}
 		if err != nil {
 			return f, Error(err)

@@ -39,6 +39,9 @@ func (h *host) History() *history.Store { return h.history }
 func (h *host) Now() time.Time          { return h.now }
 func (h *host) Roles() []string         { return []string{"ACCOUNTADMIN", "PUBLIC", "SYSADMIN"} }
 
+func (h *host) Transactions() []OpenTransaction                      { return nil }
+func (h *host) AbortTransaction(context.Context, int64, int64) error { return nil }
+
 func (h *host) Database() (database, schema string) { return "LOADSTONE", "PUBLIC" }
 
 func (h *host) List() (all []warehouse.State) {

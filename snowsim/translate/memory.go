@@ -24,7 +24,8 @@ func (*memory) key(s *Session, sql string, binds []protocol.Bind, version int64)
 	b.Grow(len(sql) + 64 + 4*len(binds))
 	b.WriteString(strconv.FormatInt(version, 36))
 	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User,
-		s.Parameters[secondaryRolesParameter]} {
+		s.Parameters[SecondaryRoles], s.Parameters["QUOTED_IDENTIFIERS_IGNORE_CASE"], s.Parameters["TIMESTAMP_TYPE_MAPPING"],
+		s.Parameters["TIMESTAMP_INPUT_FORMAT"], s.Parameters["DATE_INPUT_FORMAT"]} {
 		b.WriteByte(0)
 		b.WriteString(part)
 	}

@@ -26,6 +26,9 @@ type Host interface {
 	Now() time.Time
 	// Roles are the roles that exist, in upper case.
 	Roles() []string
+	// Transactions are the open ones, AbortTransaction undoes one; by is the session that asks for it.
+	Transactions() []OpenTransaction
+	AbortTransaction(ctx context.Context, id, by int64) error
 	// Database names the database and the schema that exist from the start.
 	Database() (database, schema string)
 }
@@ -56,13 +59,20 @@ type Session struct {
 	Warehouse string
 	Database  string
 	Schema    string
-	// Parameters are the session's parameters by upper-case name, those that were set.
+	// Parameters are the session's parameters by upper-case name: those that were set, and the defaults.
 	Parameters map[string]string
+	// Defaults are what the user and the account decide where the session sets nothing.
+	Defaults map[string]Default
 	// Transaction reports whether a transaction is open.
 	Transaction bool
+	// TransactionID names it.
+	TransactionID int64
 	// DescribeOnly: the statement is not executed, and its ? need no values.
 	DescribeOnly bool
 }
+
+// Default is the value of a session parameter that a user or the account has set.
+type Default struct{ Value, Level string }
 
 // Plan is how one statement is executed. SQL or Local is set, or neither for a
 // statement without work of its own (BEGIN, USE).
@@ -90,6 +100,8 @@ type Plan struct {
 
 	// Transaction begins or ends the session's transaction.
 	Transaction Transaction
+	// TransactionName is the name of one that is begun, if it has one.
+	TransactionName string
 	// Effect changes the session when the plan has succeeded.
 	Effect Effect
 	// DDL ends a transaction first, as in Snowflake, and forgets prepared statements.

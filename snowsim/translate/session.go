@@ -48,11 +48,6 @@ func (p *parser) alterSession() *Plan {
 	return made
 }
 
-// booleans are the session parameters that are TRUE or FALSE.
-var booleans = wordSet("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
-	"READ_LATEST_WRITES " +
-	"TRANSACTION_ABORT_ON_ERROR CLIENT_SESSION_KEEP_ALIVE TIMESTAMP_DAY_IS_ALWAYS_24H ERROR_ON_NONDETERMINISTIC_MERGE")
-
 // use reads USE ….
 func (p *parser) use() *Plan {
 	p.expect("USE")
@@ -82,7 +77,7 @@ func (p *parser) use() *Plan {
 		}
 		made.Effect.Role = &role
 	case p.accept("SECONDARY", "ROLES"):
-		made.Effect.Set = map[string]string{secondaryRolesParameter: p.secondaryRoles()}
+		made.Effect.Set = map[string]string{SecondaryRoles: p.secondaryRoles()}
 	case p.is("SCHEMA") && p.peekAt(1).kind != tokenEnd:
 		p.next()
 		n := p.schema()
@@ -124,21 +119,4 @@ func (p *parser) checkSchema(n objectName, missing func(string)) {
 	if !ok {
 		missing(n.String())
 	}
-}
-
-// transaction reads BEGIN, COMMIT and ROLLBACK.
-func (p *parser) transaction() *Plan {
-	made := p.statusPlan("Statement executed successfully.")
-	made.Type = protocol.TransactionType
-	switch p.next().text {
-	case "COMMIT":
-		made.Transaction = Commit
-		return made
-	case "ROLLBACK":
-		made.Transaction = Rollback
-		return made
-	}
-	made.Transaction = Begin
-	p.accept("TRANSACTION")
-	return made
 }

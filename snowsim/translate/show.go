@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -15,11 +16,17 @@ type showScope struct {
 	like    string
 	in      objectName // empty parts do not restrict
 	hasLike bool
+	limit   int64 // 0 is 10 000
 }
 
 // listings are what SHOW lists from the catalog: the SQL without a condition,
 // and the order of its rows.
 var listings = map[string]struct{ sql, order string }{
+	"DATABASES": {
+		`SELECT min(created_on) AS created_on, database AS name, 'N'::text AS is_default, 'N'::text AS is_current, ''::text AS origin, min(owner) AS owner, ''::text AS comment, ''::text AS options,
+		'1'::text AS retention_time, 'STANDARD'::text AS kind, NULL::text AS budget, 'ROLE'::text AS owner_role_type FROM snowsim.schemas GROUP BY database`,
+		"name",
+	},
 	"TABLES": {
 		`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time,
@@ -77,10 +84,12 @@ func (p *parser) show() *Plan {
 		return p.showWarehouses()
 	case p.accept("PARAMETERS"):
 		return p.showParameters()
+	case p.accept("TRANSACTIONS"):
+		return p.showTransactions()
 	case p.accept("GRANTS"):
 		return p.showGrants()
 	}
-	for _, k := range []string{"TABLES", "VIEWS", "OBJECTS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES"} {
+	for _, k := range []string{"DATABASES", "TABLES", "VIEWS", "OBJECTS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES"} {
 		if p.accept(strings.Fields(k)...) {
 			kind = k
 			break
@@ -102,6 +111,8 @@ func (p *parser) showScope() showScope {
 			s.like, s.hasLike = p.constant(), true
 		case p.accept("IN"):
 			p.inWhat(&s)
+		case p.accept("LIMIT"):
+			s.limit = p.integer()
 		default:
 			return s
 		}
@@ -142,6 +153,9 @@ func (p *parser) listing(kind string, s showScope) string {
 	case "INDEXES":
 		table = `"table_name~"`
 	}
+	if kind == "DATABASES" {
+		s.in = objectName{}
+	}
 	if s.in.database != "" {
 		where = append(where, "database_name = "+literal(s.in.database))
 	}
@@ -164,7 +178,7 @@ func (p *parser) listing(kind string, s showScope) string {
 	if len(where) > 0 {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}
-	sql += " ORDER BY " + l.order + " LIMIT 10000"
+	sql += " ORDER BY " + l.order + " LIMIT " + strconv.FormatInt(cmp.Or(s.limit, 10_000), 10)
 	names := map[string]string{
 		"INDEXES": `created_on, name, is_unique, columns, included_columns, "table", database_name, schema_name, owner, owner_role_type, status`,
 		"IMPORTED KEYS": `created_on, pk_database_name, pk_schema_name, pk_table_name, pk_column_name, fk_database_name, fk_schema_name, fk_table_name, fk_column_name, key_sequence,
@@ -319,49 +333,4 @@ func warehouseRow(w warehouse.State, current string) []any {
 		"false", int64(8), "null",
 		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil,
 		generation, fallback, tables}
-}
-
-// parameters are the session parameters with their defaults.
-var parameters = []struct{ key, value, kind, description string }{
-	{"ABORT_DETACHED_QUERY", "false", "BOOLEAN", "Abort a query when its session is gone."},
-	{"AUTOCOMMIT", "true", "BOOLEAN", "Commit each statement on its own."},
-	{"CLIENT_SESSION_KEEP_ALIVE", "false", "BOOLEAN", "Keep the session alive without activity."},
-	{"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD", "0", "NUMBER", "Bound values above which a driver stages them; 0 is never."},
-	{"HYBRID_TABLE_LOCK_TIMEOUT", "3600", "NUMBER", "Seconds that a statement waits for a row lock of a hybrid table."},
-	{"LOCK_TIMEOUT", "43200", "NUMBER", "Seconds that a statement waits for a lock."},
-	{"QUERY_TAG", "", "STRING", "Text that the history keeps for each statement."},
-	{"QUOTED_IDENTIFIERS_IGNORE_CASE", "false", "BOOLEAN", "Store quoted identifiers in upper case."},
-	{"READ_LATEST_WRITES", "false", "BOOLEAN", "Read the latest writes of other sessions."},
-	{"ROWS_PER_RESULTSET", "0", "NUMBER", "Rows of a result at most; 0 is no limit."},
-	{"STATEMENT_QUEUED_TIMEOUT_IN_SECONDS", "0", "NUMBER", "Seconds that a statement stays queued; 0 is no limit."},
-	{"STATEMENT_TIMEOUT_IN_SECONDS", "172800", "NUMBER", "Seconds that a statement runs."},
-	{"TIMESTAMP_TYPE_MAPPING", "TIMESTAMP_NTZ", "STRING", "What TIMESTAMP means."},
-	{"TIMEZONE", "America/Los_Angeles", "STRING", "Time zone of the session."},
-	{"USE_CACHED_RESULT", "true", "BOOLEAN", "Use results of earlier statements."},
-}
-
-func (p *parser) showParameters() *Plan {
-	pattern, hasLike := "", false
-	for p.peek().kind != tokenEnd && !p.isSymbol(";") {
-		switch {
-		case p.accept("LIKE"):
-			pattern, hasLike = p.constant(), true
-		case p.accept("IN", "ACCOUNT"):
-		default:
-			p.unexpected()
-		}
-	}
-	r := &Result{Columns: []protocol.Column{protocol.Text("key"), protocol.Text("value"), protocol.Text("default"),
-		protocol.Text("level"), protocol.Text("description"), protocol.Text("type")}}
-	for _, one := range parameters {
-		if hasLike && !like(pattern, one.key) {
-			continue
-		}
-		value, level := one.value, ""
-		if set, ok := p.session.Parameters[one.key]; ok {
-			value, level = set, "SESSION"
-		}
-		r.Rows = append(r.Rows, []any{one.key, value, one.value, level, one.description, one.kind})
-	}
-	return p.showPlan(r)
 }

@@ -46,7 +46,13 @@ var sessionFunctions = map[string]func(p *parser) any{
 	"CURRENT_SECONDARY_ROLES": func(p *parser) any { return p.currentSecondaryRoles() },
 	"CURRENT_DATABASE":        func(p *parser) any { return nullIfEmpty(p.session.Database) },
 	"CURRENT_SCHEMA":          func(p *parser) any { return nullIfEmpty(p.session.Schema) },
-	"CURRENT_WAREHOUSE":       func(p *parser) any { return nullIfEmpty(p.session.Warehouse) },
+	"CURRENT_TRANSACTION": func(p *parser) any {
+		if p.session.TransactionID == 0 {
+			return nil
+		}
+		return strconv.FormatInt(p.session.TransactionID, 10)
+	},
+	"CURRENT_WAREHOUSE": func(p *parser) any { return nullIfEmpty(p.session.Warehouse) },
 }
 
 func sessionValue(p *parser, function string, _ *arguments) expr {
@@ -59,7 +65,7 @@ func sessionValue(p *parser, function string, _ *arguments) expr {
 
 // currentSecondaryRoles is JSON: the names, and what was chosen.
 func (p *parser) currentSecondaryRoles() string {
-	value := p.session.Parameters[secondaryRolesParameter]
+	value := p.session.Parameters[SecondaryRoles]
 	if value == "NONE" {
 		return `{"roles":"","value":""}`
 	}
@@ -208,6 +214,9 @@ func convert(to string) writer {
 		}
 		if x.kind == exprNumber && to != "NUMBER" {
 			x = expr{sql: x.sql + "::numeric"}
+		}
+		if p.inputFormat(to) != "" && p.isText(x) {
+			return p.cast(x, target)
 		}
 		if strings.HasPrefix(to, "TIMESTAMP") && (x.kind == exprString || x.kind == exprBind && p.untyped(x)) {
 			x = expr{sql: x.sql + "::text"} // which may be a number of seconds

@@ -47,6 +47,13 @@ func (t *Translator) Plan(ctx context.Context, s *Session, sql string, binds []p
 	if err != nil {
 		return nil, err
 	}
+	if strings.EqualFold(s.Parameters["QUOTED_IDENTIFIERS_IGNORE_CASE"], "true") {
+		for i, token := range at.tokens {
+			if token.kind == tokenQuoted {
+				at.tokens[i].text = strings.ToUpper(token.text)
+			}
+		}
+	}
 	p := &parser{cursor: at, ctx: ctx, account: t.Account,
 		session: s, binds: binds}
 	var made *Plan
@@ -103,6 +110,9 @@ func (p *parser) read() *Plan {
 	}
 	switch t.text {
 	case "SELECT", "WITH":
+		if p.accept("SELECT", "SYSTEM$ABORT_TRANSACTION") {
+			return p.abortTransaction()
+		}
 		return p.selectPlan()
 	case "INSERT":
 		return p.insert()

@@ -38,6 +38,9 @@ var typeNames = func() map[string]string {
 func (p *parser) dataType() dataType {
 	t := p.peek()
 	canonical, ok := typeNames[t.text]
+	if mapped := p.session.Parameters["TIMESTAMP_TYPE_MAPPING"]; t.text == "TIMESTAMP" && typeNames[mapped] != "" {
+		canonical = typeNames[mapped]
+	}
 	if t.kind != tokenWord || !ok {
 		if t.kind == tokenWord {
 			p.failf("Unsupported data type '%s'.", t.text)
@@ -108,6 +111,34 @@ func (p *parser) dataType() dataType {
 		d.postgres = "numeric(" + strconv.Itoa(d.precision) + "," + strconv.Itoa(d.scale) + ")"
 	}
 	return d
+}
+
+// inputFormat is the session's format for texts that become a value of a type; empty is AUTO.
+func (p *parser) inputFormat(to string) string {
+	name := to + "_INPUT_FORMAT"
+	if strings.HasPrefix(to, "TIMESTAMP") {
+		name = "TIMESTAMP_INPUT_FORMAT"
+	}
+	if format := p.session.Parameters[name]; !strings.EqualFold(format, "AUTO") {
+		return format
+	}
+	return ""
+}
+
+// isText reports an expression that is a text constant or a text that is bound.
+func (p *parser) isText(e expr) bool {
+	return e.kind == exprString || e.kind == exprBind && p.untyped(e)
+}
+
+// cast is cast by the session's input formats.
+func (p *parser) cast(e expr, to dataType) expr {
+	switch format := p.inputFormat(to.name); {
+	case format == "" || !p.isText(e):
+	case to.name == "DATE", to.name == "TIMESTAMP_NTZ", to.name == "TIMESTAMP_LTZ":
+		return expr{sql: "to_timestamp(" + e.sql + "::text, " + literal(formats.Replace(strings.ToUpper(format))) + ")::" +
+			to.postgres}
+	}
+	return cast(e, to)
 }
 
 // cast writes e as a type.

@@ -118,7 +118,7 @@ func (p *parser) view(t *tableEntry) (sql string) {
 	if session.Parameters == nil {
 		session.Parameters = map[string]string{}
 	}
-	session.Parameters[secondaryRolesParameter] = "NONE"
+	session.Parameters[SecondaryRoles] = "NONE"
 	inner := &parser{ctx: p.ctx, account: p.account, session: &session}
 	inner.views = p.views + 1
 	err := catchFailure(func() {

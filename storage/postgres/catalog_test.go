@@ -11,17 +11,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
 	"github.com/loadstone-db/loadstone/engine/stream/sql"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func catalogOpen(t *testing.T) *pgxpool.Pool {
-	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := postgrestest.NewControl(t)
 	pool, err := pgxpool.New(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -18,10 +18,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 )
 
 func openWith(t testing.TB, dsn, key string) *postgres.Store {
@@ -98,9 +97,7 @@ func (h secrets) stored(t testing.TB) (all [][]byte) {
 
 func newDatabase(t testing.TB) string {
 	t.Helper()
-	dsn := pgtest.Start(t).NewDatabase(t)
-	must(t, schema.Apply(t.Context(), dsn))
-	return dsn
+	return postgrestest.NewControl(t)
 }
 
 // TestHashesAreKeyed: who has the database alone cannot compare guesses, and rows of before work after the upgrade.

@@ -119,3 +119,31 @@ func TestMissingCountsOfEarlierVersions(t *testing.T) {
 		t.Errorf("%+v", results)
 	}
 }
+
+// TestWhatARunWorkerHasNotToldIsNull in the columns, too: SQL does not read a 0 where nobody knows.
+func TestWhatARunWorkerHasNotToldIsNull(t *testing.T) {
+	t.Parallel()
+	s, dsn := open(t)
+	create(t, s, "r")
+	must(t, s.SaveResult(t.Context(), engine.RunResult{RunID: "r", ResultID: "r-w", WorkerID: "worker-0",
+		Figures: &engine.Figures{Operations: 5, CountsOnly: true}}))
+	var operations, reads, failed *int64
+	must(
+		t,
+		connect(
+			t,
+			dsn,
+		).QueryRow(
+			t.Context(),
+			"SELECT total_operations, read_operations, failed_operations FROM test_results "+
+				"WHERE test_id = 'r-w'",
+		).Scan(
+			&operations,
+			&reads,
+			&failed,
+		),
+	)
+	if operations == nil || *operations != 5 || reads != nil || failed != nil {
+		t.Errorf("%v operations, %v reads, %v failed", operations, reads, failed)
+	}
+}

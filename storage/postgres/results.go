@@ -38,7 +38,7 @@ func (s *Store) queueResult(batch *pgx.Batch, r engine.RunResult) error {
 		judged = nil
 	}
 	var thresholds, figures, validity, plan, environment, search, enrichment []byte
-	if err := cmp.Or(optional(&thresholds, "thresholds", judged), optional(&figures, "figures", r.Figures),
+	if err := cmp.Or(optional(&thresholds, "thresholds", judged), optional(&figures, "figures", r.Figures.OfWorker()),
 		optional(&validity, "verdict", r.Validity), s.sealPlan(&plan, r.ResultID, r.Plan),
 		optional(&environment, "environment", r.Environment), optional(&search, "answer of the search", r.FindMax),
 		optional(&enrichment, "enrichment", r.Enrichment)); err != nil {

@@ -32,7 +32,7 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		const seconds = 4
 		from, to := testBase+2e9, testBase+2e9+seconds*1e9
 		var recs []engine.Execution
-		var ended, carried, late, after, lastDue int64
+		var ended, carried, late, after, lastDue, held, longest int64
 		byKind, carriedOf := map[engine.Kind]int64{}, map[engine.Kind]int64{}
 		var perSecond [seconds]engine.MeasuredSecond
 		for i := range rapid.IntRange(1, 60).Draw(rt, "executions") {
@@ -42,6 +42,9 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 				Elapsed: rapid.Int64Range(1, 5000).Draw(rt, "ms") * 1e6,
 				Kind:    rapid.SampledFrom([]engine.Kind{engine.KindPointLookup, engine.KindUpdate}).Draw(rt, "kind")}
 			recs = append(recs, r)
+			if over := min(due+r.Elapsed, to) - from; r.Warmup && over > 0 {
+				held, longest = held+over, max(longest, over)
+			}
 			switch end := due + r.Elapsed; {
 			case due > to:
 				after, lastDue = after+1, max(lastDue, due)
@@ -77,6 +80,9 @@ func TestARateCountsWhatEndedInTheWindow(t *testing.T) {
 		fig, err := f.FiguresIn(context.Background(), "run", "", w)
 		if err != nil {
 			rt.Fatal(err)
+		}
+		if want := (engine.HeldOver{Seconds: float64(held) / 1e9, LongestSeconds: float64(longest) / 1e9}); fig.HeldOver != want {
+			rt.Fatalf("held over %+v, want %+v", fig.HeldOver, want)
 		}
 		if *fig.QPS != float64(ended)/seconds || fig.CarriedOver != carried || fig.FinishedLate != late ||
 			fig.Overran != overran {

@@ -64,6 +64,9 @@ type kindSums struct {
 // partSums is what one pass over a run worker's parts collects.
 type partSums struct {
 	recorded, warmup int64
+	// held is for how long of the measurement connections were busy with operations of the warm-up, in ns, longestHeld
+	// with one of them at most.
+	held, longestHeld int64
 	// inside counts the statements of transactions.
 	inside, retries, rolledBack int64
 	statements                  map[statementKey]*statementSums
@@ -93,6 +96,7 @@ func newSums() *partSums {
 func (s *partSums) merge(o *partSums) {
 	s.recorded += o.recorded
 	s.warmup += o.warmup
+	s.held, s.longestHeld = s.held+o.held, max(s.longestHeld, o.longestHeld)
 	s.inside += o.inside
 	s.retries += o.retries
 	s.split.Add(o.split)
@@ -272,6 +276,9 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 		s.recorded++
 		if warmup[i] {
 			s.warmup++
+			if held := r.window.held(due[i], ended); held > 0 && !r.late {
+				s.held, s.longestHeld = s.held+held, max(s.longestHeld, held)
+			}
 			continue
 		}
 		r.ends.addOutcome(outcomesOf.of(statement[i], kind[i]), ended, success[i])
@@ -421,6 +428,7 @@ func (s *figuresScan) figures(ctx context.Context, of []*partSums) (*engine.Figu
 		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup, Statements: total.inside},
 		Retries:    total.retries,
 		Overran:    total.overran,
+		HeldOver:   engine.HeldOver{Seconds: float64(total.held) / 1e9, LongestSeconds: float64(total.longestHeld) / 1e9},
 	}
 	s.window.describe(fig, total)
 	rate := func(n int64) *float64 {

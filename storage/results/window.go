@@ -73,6 +73,14 @@ func (w *window) rates(ended int64) bool {
 // nothing tells when it began none does.
 func (w *window) carries(ended int64) bool { return w.from != math.MinInt64 && ended > w.from }
 
+// held is for how long of the measurement an execution went on that was begun before it.
+func (w *window) held(due, ended int64) int64 {
+	if w.from == math.MinInt64 || due >= w.from {
+		return 0
+	}
+	return min(ended, w.to) - w.from
+}
+
 // describe says in the figures what was measured.
 func (w *window) describe(f *engine.Figures, total *partSums) {
 	if total.maxEnd <= total.minDue {

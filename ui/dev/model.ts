@@ -1,5 +1,5 @@
 // A simple queueing model with plausible figures for the mock. It is not part of the built page.
-import type { Figures, HistogramData, KindFigures, Latency, LatencyMs, Phase } from '../src/api/types';
+import type { Figures, HistogramData, KindFigures, Latency, LatencyMs, Phase, Summary } from '../src/api/types';
 
 export const kinds = ['POINT_LOOKUP', 'RANGE_SCAN', 'INSERT', 'UPDATE'] as const;
 type ModelKind = (typeof kinds)[number];
@@ -141,7 +141,7 @@ export function figures(
     dropped = 0,
     lost = 0,
   }: { seconds: (Second & { phase: Phase })[]; errors: number; dropped?: number; lost?: number },
-): Figures {
+): Pick<Summary, Extract<keyof Figures, keyof Summary>> {
   const measured = seconds.filter((s) => s.phase === 'MEASUREMENT');
   const operations = Math.round(measured.reduce((n, s) => n + s.qps, 0));
   const all = measured.flatMap((s) => s.latencies);

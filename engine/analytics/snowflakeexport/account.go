@@ -24,6 +24,10 @@ const (
 	// CodeNameTaken and CodeOtherKind: something of another kind has the name.
 	CodeNameTaken = "001998"
 	CodeOtherKind = "003041"
+	// codeThere: another server has made it a moment ago, between the look and the making.
+	codeThere = "002002"
+	// codeCancelled: somebody has cancelled the statement, or aborted its transaction.
+	codeCancelled = "000604"
 )
 
 // Grant is the statement that gives the role of the account's sessions a privilege on their schema.

@@ -157,6 +157,8 @@ func refusalReason(ctx context.Context, a SQLAccount, t table, err error) (why s
 	}
 	said := a.Classify(err)
 	switch said.Code {
+	case codeThere:
+		return "", nil
 	case CodeAccessDenied:
 		return "The account says: " + Sentence(said.Message) + " Cure: " + Grant(ctx, a, "CREATE TABLE") + ".", nil
 	case CodeNameTaken, CodeOtherKind:

@@ -93,6 +93,8 @@ func makeView(ctx context.Context, a SQLAccount, v View) (why string, err error)
 	}
 	said := a.Classify(err)
 	switch {
+	case said.Code == codeThere:
+		return "", nil
 	case said.Code == CodeAccessDenied:
 		// SHOW VIEWS names only what the role has a right on, and the account says the same of a view of somebody else.
 		return "The account says: " + Sentence(said.Message) + " Cure: " + Grant(ctx, a, "CREATE VIEW") +

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -158,6 +159,18 @@ func (e *Export) userError(err error) error {
 	case said.Class == engine.ErrClassConnection || said.Class == engine.ErrClassThrottled:
 		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
 			Message: "The results connection cannot be reached: " + Sentence(said.Message)}
+	case said.Class == engine.ErrClassLock:
+		return &engine.Error{
+			Code:    engine.CodeUnavailable,
+			Cause:   err,
+			Message: "Another transaction of the account holds what is to be written: " + Sentence(said.Message),
+			Hint: "It is tried again. An account ends a transaction that nobody uses after five minutes; SHOW LOCKS IN ACCOUNT " +
+				"shows whose it is.",
+		}
+	case said.Class == engine.ErrClassCancelled && said.Code == codeCancelled:
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "Somebody has ended a statement of the export: " + Sentence(said.Message),
+			Hint:    "It is tried again, by whoever has the run now."}
 	case said.Code != "":
 		return &engine.Error{Code: engine.CodeTarget, Cause: err,
 			Message: "The account of the results connection says: " + Sentence(said.Message)}
@@ -258,8 +271,11 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		e.prepared.Store(true)
 	}
+	if err := e.endEarlier(ctx, c); err != nil {
+		return err
+	}
 	seen := int64(-1)
-	err := e.Account.InTransaction(ctx, func(t target.Tx) error {
+	err := e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
 		epoch, err := epochOf(ctx, t, c.Subtask)
 		seen = epoch
 		switch {
@@ -272,6 +288,9 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
 	})
+	if err == nil {
+		return e.removeEarlier(ctx, c)
+	}
 	if !errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
@@ -313,15 +332,8 @@ func number(v any) (int64, error) {
 // together runs f in a transaction that holds the run for the claim's epoch; prove is called before its end.
 func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
 	f func(target.Tx) error) error {
-	return e.Account.InTransaction(ctx, func(t target.Tx) error {
-		// The change of nothing locks the row until the end.
-		if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
-			return err
-		}
-		epoch, err := epochOf(ctx, t, c.Subtask)
-		if err == nil && epoch != c.Epoch {
-			err = claimLost(c)
-		}
+	return e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
+		err := hold(ctx, t, c)
 		if err == nil {
 			err = f(t)
 		}
@@ -330,6 +342,19 @@ func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(conte
 		}
 		return err
 	})
+}
+
+// hold has a transaction hold the run until its end, for the claim's epoch alone.
+func hold(ctx context.Context, t target.Tx, c refresh.Claim) error {
+	// The change of nothing locks the row.
+	if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
+		return err
+	}
+	epoch, err := epochOf(ctx, t, c.Subtask)
+	if err == nil && epoch != c.Epoch {
+		err = claimLost(c)
+	}
+	return err
 }
 
 // exportedParts are the parts that are there of a run, with their checksums.
@@ -345,10 +370,16 @@ func (e *Export) exportedParts(ctx context.Context, runID string) (map[string]st
 	return known, nil
 }
 
-// folder is where the files of a run are on the stage.
+// folder is where the files of a run are on the stage. Paths of stages are beginnings of names: without the last slash
+// the folder of epoch 1 would be that of epoch 12, too.
 func folder(runID string) string {
 	sum := sha256.Sum256([]byte(runID))
-	return "loadstone/" + hex.EncodeToString(sum[:16])
+	return "loadstone/" + hex.EncodeToString(sum[:16]) + "/"
+}
+
+// epochFolder is where the files of a claim are.
+func epochFolder(c refresh.Claim) string {
+	return folder(c.Subtask) + strconv.FormatInt(c.Epoch, 10) + "/"
 }
 
 func wipe(ctx context.Context, t target.Tx, runID, part string) error {
@@ -390,7 +421,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 	if problem, err = e.check(ctx, a); err != nil || problem != "" {
 		return 0, 0, problem, err
 	}
-	at := folder(c.Subtask) + "/" + strconv.FormatInt(c.Epoch, 10)
+	at := epochFolder(c)
 	var files []string
 	f := newFile()
 	flush := func() error {
@@ -404,14 +435,15 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 		name := fmt.Sprintf("%.16s-%d.parquet", a.SHA256, len(files))
 		files, size = append(files, "'"+name+"'"), size+int64(len(content))
 		f = newFile()
-		return e.Account.Put(ctx, at+"/"+name, content)
+		return e.Account.Put(ctx, at+name, content)
 	}
 	var sending error
+	var seen times
 	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
 		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= maxRowsPerFile {
 			sending = flush()
 		}
-		rows += int64(len(x.DueNs))
+		seen.add(x, startNs)
 		return sending
 	})
 	switch {
@@ -421,7 +453,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
 	}
 	if err = flush(); err == nil {
-		err = e.copy(ctx, c, a, at, files, rows, prove)
+		err = e.copy(ctx, c, a, at, files, seen, prove)
 	}
 	if err == nil {
 		// What a worker that ended has left goes, too.
@@ -430,33 +462,92 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 	if err != nil {
 		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
 	}
-	return rows, size, "", nil
+	return seen.rows, size, "", nil
 }
 
-func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string, rows int64,
-	prove func(context.Context) error) error {
-	return e.together(ctx, c, prove, func(t target.Tx) error {
-		if err := wipe(ctx, t, c.Subtask, a.Name); err != nil {
-			return err
-		}
-		if len(files) > 0 {
-			// FORCE: a file of that name may have been loaded by a transaction that was undone, or cleared since.
-			if err := t.Exec(ctx, "COPY INTO QUERY_EXECUTIONS FROM '@~/"+at+"' FILES = ("+strings.Join(files, ", ")+
-				") FILE_FORMAT = (TYPE = PARQUET) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE ON_ERROR = ABORT_STATEMENT FORCE = TRUE",
-			); err != nil {
-				return err
-			}
-		}
-		rs, err := t.Query(ctx, "SELECT COUNT(*) FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?", c.Subtask, a.Name)
+func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string,
+	times times, prove func(context.Context) error) error {
+	return e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
+		// What is not there is not deleted: DELETE would lock the table, and others wait for it.
+		rs, err := t.Query(ctx, `SELECT (SELECT COUNT(*) FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?) +
+			(SELECT COUNT(*) FROM LOADSTONE_PARTS WHERE RUN_ID = ? AND PART = ?)`, c.Subtask, a.Name, c.Subtask, a.Name)
 		if err != nil {
 			return err
 		}
-		if n, err := number(rs.Rows[0][0]); err != nil || n != rows {
-			return errors.Join(err, fmt.Errorf("%d of %d executions were copied", n, rows))
+		if n, err := number(rs.Rows[0][0]); err != nil || n > 0 {
+			if err = errors.Join(err, wipe(ctx, t, c.Subtask, a.Name)); err != nil {
+				return err
+			}
 		}
-		return t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
-			a.Name, a.SHA256, rows)
+		if len(files) > 0 {
+			// FORCE: a file of that name may have been loaded by a transaction that was undone, or cleared since.
+			// USE_LOGICAL_TYPE: without it times are numbers to an account, and come to be in another age.
+			if err := t.Exec(ctx, "COPY INTO QUERY_EXECUTIONS FROM '@~/"+at+"' FILES = ("+strings.Join(files, ", ")+
+				") FILE_FORMAT = (TYPE = PARQUET USE_LOGICAL_TYPE = TRUE) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE "+
+				"ON_ERROR = ABORT_STATEMENT FORCE = TRUE"); err != nil {
+				return err
+			}
+		}
+		// The run is held as late as can be: copying takes a while, and others have runs of their own to hold. What was
+		// copied is counted after that, when nobody else can have copied it meanwhile.
+		if err := hold(ctx, t, c); err != nil {
+			return err
+		}
+		if err := verify(ctx, t, c.Subtask, a.Name, times); err != nil {
+			return err
+		}
+		if err := t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
+			a.Name, a.SHA256, times.rows); err != nil || prove == nil {
+			return err
+		}
+		return prove(ctx)
 	})
+}
+
+// times are how many executions of a part there are, and when they were due and begun, in microseconds since 1970.
+type times struct {
+	rows                 int64
+	due, lastDue         int64
+	started, lastStarted int64
+}
+
+func (t *times) add(x *rollup.Executions, startNs int64) {
+	for i := range x.DueNs {
+		due, started := x.DueMicro(i, startNs), x.StartedNs[i]/1000
+		if t.rows == 0 {
+			t.due, t.lastDue, t.started, t.lastStarted = due, due, started, started
+		}
+		t.due, t.lastDue = min(t.due, due), max(t.lastDue, due)
+		t.started, t.lastStarted = min(t.started, started), max(t.lastStarted, started)
+		t.rows++
+	}
+}
+
+// verify holds what was copied of a part against what was recorded, before the transaction ends: an account that reads
+// times as something else than they are must not keep them.
+func verify(ctx context.Context, t target.Tx, runID, part string, want times) error {
+	rs, err := t.Query(ctx, `SELECT COUNT(*), MIN(DUE_AT), MAX(DUE_AT), MIN(STARTED_AT), MAX(STARTED_AT)
+		FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?`, runID, part)
+	if err != nil {
+		return err
+	}
+	if n, err := number(rs.Rows[0][0]); err != nil || n != want.rows {
+		return errors.Join(err, fmt.Errorf("%d of %d executions were copied", n, want.rows))
+	}
+	if want.rows == 0 {
+		return nil
+	}
+	for i, micro := range []int64{want.due, want.lastDue, want.started, want.lastStarted} {
+		moment := time.UnixMicro(micro).UTC()
+		if got, ok := rs.Rows[0][i+1].(time.Time); !ok || !got.Equal(moment) {
+			return &engine.Error{Code: engine.CodeTarget,
+				Message: fmt.Sprintf("The account reads other times than were recorded: an execution of %s that has %s is at %v "+
+					"there. Nothing of the part was kept.", part, moment.Format(time.RFC3339Nano), rs.Rows[0][i+1]),
+				Hint: "The columns DUE_AT and STARTED_AT of QUERY_EXECUTIONS have to be TIMESTAMP_NTZ, and COPY INTO has to take " +
+					"USE_LOGICAL_TYPE = TRUE. Tell us: it is a difference between this account and those that Loadstone knows."}
+		}
+	}
+	return nil
 }
 
 // check says what is wrong with a stored part, "" when it is the one that was recorded.

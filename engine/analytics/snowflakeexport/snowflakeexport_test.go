@@ -117,6 +117,10 @@ type account struct {
 	snowflakeexport.Account
 	steps, failAt int
 	after         bool
+	// as, if any, is what a statement of a transaction becomes on its way.
+	as func(sql string) string
+	// named, if any, is told the names of transactions.
+	named func(string)
 }
 
 var errFault = errors.New("killed here")
@@ -142,9 +146,12 @@ func (a *account) Put(ctx context.Context, path string, content []byte) error {
 	return a.step(func() error { return a.Account.Put(ctx, path, content) })
 }
 
-func (a *account) InTransaction(ctx context.Context, f func(target.Tx) error) error {
+func (a *account) InTransaction(ctx context.Context, name string, f func(target.Tx) error) error {
+	if a.named != nil {
+		a.named(name)
+	}
 	return a.step(func() error {
-		return a.Account.InTransaction(ctx, func(t target.Tx) error { return f(within{t, a}) })
+		return a.Account.InTransaction(ctx, name, func(t target.Tx) error { return f(within{t, a}) })
 	})
 }
 
@@ -154,6 +161,9 @@ type within struct {
 }
 
 func (w within) Exec(ctx context.Context, sql string, args ...any) error {
+	if w.a.as != nil {
+		sql = w.a.as(sql)
+	}
 	return w.a.step(func() error { return w.Tx.Exec(ctx, sql, args...) })
 }
 
@@ -569,5 +579,24 @@ func TestWithoutTheTableOfExecutionsNothingIsTaken(t *testing.T) {
 		if got := w.one(t, "SELECT COUNT(*) FROM "+name); got != "0" {
 			t.Errorf("%s rows in %s", got, name)
 		}
+	}
+}
+
+// TestTimesThatAnAccountReadsOtherwiseAreNotKept: an account that does as if it had not been told of logical types.
+func TestTimesThatAnAccountReadsOtherwiseAreNotKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.as = func(sql string) string { return strings.Replace(sql, " USE_LOGICAL_TYPE = TRUE", "", 1) }
+	_, err := w.take(t, 1)
+	if text := engine.ErrorText(err); !engine.HasCode(err, engine.CodeTarget) || !w.book.Failed ||
+		!strings.Contains(text, "other times than were recorded") || !strings.Contains(text, "2026-11-22T12:00:00.123456Z") {
+		t.Errorf("%v, %+v", err, w.book)
+	}
+	if got := w.one(t, "SELECT COUNT(*) FROM QUERY_EXECUTIONS"); got != "0" {
+		t.Errorf("%s executions were kept", got)
+	}
+	w.as = nil
+	if _, err := w.take(t, 2); err != nil || w.book.Failed {
+		t.Errorf("%v, %+v", err, w.book)
 	}
 }

@@ -150,6 +150,21 @@ func TestARegressionIsFoundWhenTheRunsCanShowIt(t *testing.T) {
 	}
 }
 
+// TestARegressionIsFoundInTheUnluckyOrder: where all runs of A come first, five on each side show what is a fifth slower and
+// three what is a third slower, also of a system that becomes slower meanwhile.
+func TestARegressionIsFoundInTheUnluckyOrder(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]system{"a usual machine": {0.025, 0.04, 0}, "one that drifts": {0.015, 0.03, 0.005},
+		"one that drifts much": {0.015, 0.03, 0.02}} {
+		for order, scale := range map[string]float64{"AAAAABBBBB": 1.2, "AAABBB": 1.35} {
+			times := trials(100)
+			if got := s.verdicts(t, order, scale, times); float64(got[Worse]) < 0.95*float64(times) {
+				t.Errorf("%s, %s, %v times as slow: %v of %d", name, order, scale, got, times)
+			}
+		}
+	}
+}
+
 // TestMoreRunsAreAsManyAsItSays: with as many more runs the interval is within the tolerance.
 func TestMoreRunsAreAsManyAsItSays(t *testing.T) {
 	for _, deviation := range []float64{0.005, 0.02, 0.05} {

@@ -70,7 +70,7 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent engine.Run
 
 // CountedResult is a run worker's row of the results with what it has counted, which is known.
 func (w Worker) CountedResult(run engine.Run) engine.RunResult {
-	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CountsOnly: true}
+	f := &engine.Figures{CountsOnly: true}
 	f.Accounting, f.LoadStart = w.Totals.Accounting, w.LoadStart
 	f.Operations = f.Accounting.Started - f.Accounting.Warmup
 	f.Connections, f.KeysReplaced = &w.Totals.Connections, w.Totals.KeysReplaced

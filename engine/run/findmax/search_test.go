@@ -200,7 +200,7 @@ func closedP95(servers, n int) float64 {
 // TestFindsTheLatencyKnee: within 5 % of the analytic limit in every trial.
 func TestFindsTheLatencyKnee(t *testing.T) {
 	t.Parallel()
-	for seed := range seeds() {
+	for seed := range seeds(t) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		f := queueModel{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), state: new(rng.Uint64())}
 		cfg := config()
@@ -222,7 +222,7 @@ func TestFindsTheLatencyKnee(t *testing.T) {
 // TestFindsTheRate: an M/M/1 target keeps a P99 objective up to a load that is known exactly.
 func TestFindsTheRate(t *testing.T) {
 	t.Parallel()
-	for seed := range seeds() {
+	for seed := range seeds(t) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		f := queueModel{servers: 1, mean: 0.001 + 0.004*rng.Float64(), state: new(rng.Uint64())}
 		// P99 of M/M/1 is ln 100 ÷ (µ − λ).

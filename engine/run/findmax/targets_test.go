@@ -2,9 +2,11 @@ package findmax
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -43,8 +45,13 @@ func overRate(t *findmaxtest.Target) *Search {
 }
 
 // seeds are 20, or LOADSTONE_SEEDS; a few in make test.
-func seeds() uint64 {
-	if n, err := strconv.ParseUint(os.Getenv("LOADSTONE_SEEDS"), 10, 32); err == nil {
+func seeds(t *testing.T) uint64 {
+	t.Helper()
+	if asked := os.Getenv("LOADSTONE_SEEDS"); asked != "" {
+		n, err := strconv.ParseUint(asked, 10, 32)
+		if err != nil || n == 0 {
+			t.Fatalf("LOADSTONE_SEEDS is %q, and not a number of searches", asked)
+		}
 		return n
 	}
 	if testing.Short() {
@@ -57,12 +64,17 @@ func seeds() uint64 {
 // hysteresis is named where there is some.
 func TestTheSearchFindsTheLimit(t *testing.T) {
 	t.Parallel()
-	for name, kind := range findmaxtest.Kinds() {
+	kinds, each := findmaxtest.Kinds(), seeds(t)
+	if names := slices.Sorted(maps.Keys(kinds)); !slices.Equal(names, []string{"M/M/c", "cliff", "constant slots",
+		"falling after the peak", "hysteresis", "noise of 20 %"}) {
+		t.Fatalf("%q are the kinds of targets", names)
+	}
+	for name, kind := range kinds {
 		build := func(size int, rng *rand.Rand) *findmaxtest.Target { return kind(size, atLimit, rng) }
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := map[int]float64{}
-			for seed := range seeds() {
+			for seed := range each {
 				rng := rand.New(rand.NewPCG(seed, 11))
 				size := 8 + 4*rng.IntN(8)
 				s := overConnections(build(size, rng), nil)

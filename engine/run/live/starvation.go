@@ -146,6 +146,23 @@ func (v *Validity) JudgeFreezes(f *engine.Figures, connections int) {
 	v.Add(engine.CauseFreezes, n, v.outcome.From, v.outcome.To)
 }
 
+// heldShare is the part of the load's time that operations of the warm-up may hold before a run is DEGRADED.
+const heldShare = 0.05
+
+// JudgeHeldOver doubts a closed loop in which operations of the warm-up kept connections for a large part of the
+// measurement, and for longer than any that was measured: a table that is locked for some, a backend that hangs. Their
+// latency is in no figure, and the load was less.
+func (v *Validity) JudgeHeldOver(f *engine.Figures, connections int) {
+	if f.LatencyMs == nil || f.ServiceMs != nil || f.RecordPartial || v.outcome.Search || connections == 0 {
+		return
+	}
+	share := f.HeldOver.Seconds / (float64(connections) * f.DurationSeconds)
+	if share > heldShare && f.HeldOver.LongestSeconds*1e3 > f.LatencyMs.Max {
+		v.Add(engine.CauseConnectionsShort, engine.Note{Code: engine.AboutHeldOver, Seconds: f.HeldOver.LongestSeconds,
+			Percent: 100 * share}, v.outcome.From, v.outcome.To)
+	}
+}
+
 // A connection on which the network loses something sends segments again. They are counted of the whole machine: from
 // one for each connection, and leastAgain, it was the network, and up to a quarter of that it was something else.
 const leastAgain = 4

@@ -211,3 +211,32 @@ func TestAFewSegmentsAreNotTheNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestAConnectionThatHangsFromTheWarmUpOn: one of eight hangs in an operation of the warm-up for all of the measurement,
+// whose throughput is an eighth too low and whose latencies show nothing; slow operations as usual are no such thing.
+func TestAConnectionThatHangsFromTheWarmUpOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		held   engine.HeldOver
+		max    float64
+		f      engine.Figures
+		search bool
+		want   bool
+	}{
+		"one of eight":             {engine.HeldOver{Seconds: 10.02, LongestSeconds: 10}, 40, engine.Figures{}, false, true},
+		"one of a hundred":         {engine.HeldOver{Seconds: 0.8, LongestSeconds: 0.8}, 40, engine.Figures{}, false, false},
+		"slow operations":          {engine.HeldOver{Seconds: 16, LongestSeconds: 3}, 4000, engine.Figures{}, false, false},
+		"the backlog of a rate":    {engine.HeldOver{Seconds: 30, LongestSeconds: 5}, 40, engine.Figures{ServiceMs: &engine.LatencyMs{}}, false, false},
+		"a record that lost parts": {engine.HeldOver{Seconds: 10, LongestSeconds: 10}, 40, engine.Figures{RecordPartial: true}, false, false},
+		"a search":                 {engine.HeldOver{Seconds: 10, LongestSeconds: 10}, 40, engine.Figures{}, true, false},
+	} {
+		v, f := NewValidity(), c.f
+		f.HeldOver, f.DurationSeconds, f.LatencyMs = c.held, 10, &engine.LatencyMs{Max: c.max}
+		v.Outcome(Outcome{From: epoch, To: epoch.Add(10 * time.Second), Operations: 1000, Ended: true, Search: c.search})
+		v.JudgeHeldOver(&f, 8)
+		causes := v.Verdict().Causes
+		if (len(causes) == 1) != c.want || c.want && (causes[0].Cause != engine.CauseConnectionsShort ||
+			!strings.Contains(causes[0].Detail, "up to 10 s of the measurement")) {
+			t.Errorf("%s: %+v", name, causes)
+		}
+	}
+}

@@ -120,7 +120,7 @@ func saved(owner *run, r engine.RunResult) (result, error) {
 	if r.Thresholds == nil {
 		thresholds = nil
 	}
-	if err := cmp.Or(keep(&row.figures, "figures", r.Figures), keep(&row.validity, "verdict", r.Validity),
+	if err := cmp.Or(keep(&row.figures, "figures", r.Figures.OfWorker()), keep(&row.validity, "verdict", r.Validity),
 		keep(&row.thresholds, "thresholds", thresholds), keep(&row.plan, "plan", r.Plan),
 		keep(&row.environment, "environment", r.Environment), keep(&row.search, "answer of the search", r.FindMax),
 		keep(&row.enrichment, "enrichment", r.Enrichment)); err != nil {

@@ -88,26 +88,35 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 		return err
 	}
 	begun, name := time.Now(), rand.Text()
-	pauses := backoff.Backoff{Min: minBackoff, Max: maxBackoff}
-	for n := 1; ; n++ {
-		out := w.post(name)
-		err := out.Err
-		if err == nil {
-			return nil
-		}
-		left := w.retryTimeout - time.Since(begun)
-		if !out.Retry || left <= 0 || w.ctx.Err() != nil {
-			tried := ""
-			if n > 1 {
-				tried = fmt.Sprintf(" for %s, in %d attempts", time.Since(begun).Round(time.Second), n)
-			}
-			e := sql.Errorf(sql.NetworkError, "", -1, "put that right, then DROP the query and CREATE it again",
-				"%d rows could not be posted%s: %v", b.N, tried, err)
-			e.Cause = err
-			return e
-		}
+	attempts, err := w.retried(func() delivery.Outcome { return w.post(name) }, func(err error) {
 		a.Retrying = true
 		w.alert.send(a, err)
+	})
+	if err == nil {
+		return nil
+	}
+	tried := ""
+	if attempts > 1 {
+		tried = fmt.Sprintf(" for %s, in %d attempts", time.Since(begun).Round(time.Second), attempts)
+	}
+	e := sql.Errorf(sql.NetworkError, "", -1, "put that right, then DROP the query and CREATE it again",
+		"%d rows could not be posted%s: %v", b.N, tried, err)
+	e.Cause = err
+	return e
+}
+
+// retried makes attempts until one succeeds, until another would not help, or until the time for them is over, with the
+// last attempt at its end. It reports each failure that another attempt follows, and returns that of the last attempt.
+func (w *webhook) retried(attempt func() delivery.Outcome, failed func(error)) (attempts int, err error) {
+	begun := time.Now()
+	pauses := backoff.Backoff{Min: minBackoff, Max: maxBackoff}
+	for attempts = 1; ; attempts++ {
+		out := attempt()
+		left := w.retryTimeout - time.Since(begun)
+		if out.Err == nil || !out.Retry || left <= 0 || w.ctx.Err() != nil {
+			return attempts, out.Err
+		}
+		failed(out.Err)
 		select {
 		case <-time.After(min(max(pauses.Next(), out.RetryAfter), left)):
 		case <-w.ctx.Done():

@@ -20,6 +20,8 @@ type account struct {
 	*httptest.Server
 	// login returns the answer to a log-in; nil lets everybody in.
 	login func(data map[string]any) map[string]any
+	// parameters are those that a session has whatever its log-in asked for; ALTER SESSION changes nothing.
+	parameters map[string]string
 	// deaf lets aborts fail.
 	deaf atomic.Bool
 
@@ -154,6 +156,10 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q := request{id: r.URL.Query().Get("requestId"), abort: make(chan struct{}),
 			token: strings.Trim(strings.TrimPrefix(r.Header.Get("Authorization"), "Snowflake Token="), `"`)}
 		_ = json.Unmarshal(body, &q)
+		if q.SQLText == "SHOW PARAMETERS IN SESSION" {
+			answer = a.showParameters()
+			break
+		}
 		a.mu.Lock()
 		a.requests = append(a.requests, q)
 		a.aborted[q.id] = q.abort
@@ -175,6 +181,21 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// showParameters tells what the last log-in asked for, and what it did not get.
+func (a *account) showParameters() map[string]any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked, _ := a.logins[len(a.logins)-1]["SESSION_PARAMETERS"].(map[string]any)
+	var list [][]any
+	for name, value := range asked {
+		if other, ok := a.parameters[name]; ok {
+			value = other
+		}
+		list = append(list, []any{name, fmt.Sprint(value)})
+	}
+	return rows([]string{"key:text", "value:text"}, list...)
 }
 
 // hang answers a statement when it is aborted, or when its client goes.

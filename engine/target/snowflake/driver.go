@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +86,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 	cfg.StatementTimeout = max(cfg.StatementTimeout, 0)
 	db := &database{cfg: cfg, settings: s, transport: newTransport(s, d.egress),
 		slot:      make(chan struct{}, maxColdConnections),
-		described: map[string]*description{}, gone: make(chan struct{})}
+		described: map[string]*description{}, houses: map[session]string{}, gone: make(chan struct{})}
 	db.transport.report = d.report
 	return db, nil
 }
@@ -99,11 +100,18 @@ type database struct {
 	slot chan struct{}
 	mu   sync.Mutex
 	idle []session
-	shut bool
+	// house is the latest USE WAREHOUSE that was executed, empty for the warehouse of the log-in; houses is that of
+	// each cold session that is open.
+	house  string
+	houses map[session]string
+	shut   bool
 	// open counts sessions; leaving those of them that are being closed in the
 	// background. gone is closed when Close need not wait for them any more.
 	open, leaving int
 	gone          chan struct{}
+
+	// uploads are under way, or coming to their end after nobody waits for them any more.
+	uploads sync.WaitGroup
 
 	describing sync.Mutex
 	described  map[string]*description // by statement text
@@ -134,17 +142,14 @@ func (d *database) tag() string {
 func (d *database) config(retries int) sf.Config {
 	s := d.settings
 	params := map[string]string{
-		"QUERY_TAG": d.tag(), "USE_CACHED_RESULT": "false", "TIMEZONE": "UTC",
-		// A statement whose client has gone is of no use to a run.
-		"ABORT_DETACHED_QUERY": "true",
 		// Nothing is told to Snowflake about this client but what the log-in says.
 		"CLIENT_TELEMETRY_ENABLED": "false",
 		// Array binds travel in the request, never through a stage; see load.go.
 		"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": "0",
 		"CLIENT_PREFETCH_THREADS":              strconv.Itoa(fetchConcurrency),
 	}
-	if d.cfg.StatementTimeout > 0 {
-		params["STATEMENT_TIMEOUT_IN_SECONDS"] = strconv.Itoa(int((d.cfg.StatementTimeout + time.Second - 1) / time.Second))
+	for _, p := range d.sessionParameters() {
+		params[p.name] = p.value
 	}
 	pointers := make(map[string]*string, len(params))
 	for name, value := range params {
@@ -192,6 +197,10 @@ func (d *database) dial(ctx context.Context, retries int) (session, error) {
 	if !ok {
 		return nil, fmt.Errorf("gosnowflake's connection is a %T, which cannot stream", c)
 	}
+	if err := d.takeSession(ctx, s); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
 	for _, sql := range d.cfg.Session {
 		if _, err := s.ExecContext(ctx, sql, nil); err != nil {
 			_ = s.Close()
@@ -233,12 +242,12 @@ func (d *database) forget() {
 	last := d.shut && d.open == 0
 	d.mu.Unlock()
 	if last {
-		d.transport.base.CloseIdleConnections()
+		d.transport.closeIdle()
 	}
 }
 
-// borrow lends a cold session; give returns it.
-func (d *database) borrow(ctx context.Context) (session, error) {
+// borrow lends a cold session, a new one where fresh is asked for; give returns it.
+func (d *database) borrow(ctx context.Context, fresh bool) (session, error) {
 	select {
 	case d.slot <- struct{}{}:
 	case <-ctx.Done():
@@ -250,11 +259,19 @@ func (d *database) borrow(ctx context.Context) (session, error) {
 		<-d.slot
 		return nil, errClosed
 	}
-	if n := len(d.idle); n > 0 {
+	if n := len(d.idle); n > 0 && !fresh {
 		s := d.idle[n-1]
 		d.idle = d.idle[:n-1]
 		d.mu.Unlock()
-		return s, nil
+		err := d.onHouse(ctx, s)
+		if err == nil {
+			return s, nil
+		}
+		d.give(s, errors.Join(err, errHouse))
+		if !sessionEnded(err) {
+			return nil, err
+		}
+		return d.borrow(ctx, true)
 	}
 	d.mu.Unlock()
 	s, err := d.dial(ctx, coldRetries)
@@ -262,14 +279,53 @@ func (d *database) borrow(ctx context.Context) (session, error) {
 		<-d.slot
 		return nil, err
 	}
+	if err := d.onHouse(ctx, s); err != nil {
+		d.give(s, errors.Join(err, errHouse))
+		return nil, err
+	}
 	return s, nil
 }
+
+// onHouse has a cold session use the warehouse that the latest USE WAREHOUSE named: which session executed it is
+// nothing that its author knows, and one that was lost takes its warehouse along.
+func (d *database) onHouse(ctx context.Context, s session) error {
+	d.mu.Lock()
+	use := d.house
+	same := d.houses[s] == use
+	d.mu.Unlock()
+	if same {
+		return nil
+	}
+	if _, err := s.ExecContext(ctx, use, nil); err != nil {
+		return d.refused(use, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.houses[s] = use
+	return nil
+}
+
+// useHouse notes that a cold session has executed USE WAREHOUSE.
+func (d *database) useHouse(s session, use string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.house = use
+	d.houses[s] = use
+}
+
+// errHouse marks a session that could not be brought onto its warehouse, and is of no use.
+var errHouse = errors.New("the session is on another warehouse")
+
+// usesWarehouse finds USE WAREHOUSE.
+var usesWarehouse = regexp.MustCompile(`(?i)^\s*USE\s+WAREHOUSE\s`)
 
 func (d *database) give(s session, err error) {
 	d.mu.Lock()
 	keep := !d.shut && !breaksSession(err)
-	if keep {
+	if keep = keep && !errors.Is(err, errHouse); keep {
 		d.idle = append(d.idle, s)
+	} else {
+		delete(d.houses, s)
 	}
 	d.mu.Unlock()
 	if !keep {
@@ -279,19 +335,25 @@ func (d *database) give(s session, err error) {
 }
 
 // Close ends the idle cold sessions, and waits for load connections that are
-// being closed. Sessions on loan end when they are given back.
+// being closed, and for a while for uploads. Sessions on loan end when they are given back.
 func (d *database) Close() error {
 	d.mu.Lock()
 	idle, leaving, gone := d.idle, d.leaving, d.gone
 	d.idle, d.shut = nil, true
 	d.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { d.uploads.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(closeTimeout):
+	}
 	for _, s := range idle {
 		d.hangUp(s)
 	}
 	if leaving > 0 {
 		<-gone // each is bounded by farewell
 	}
-	d.transport.base.CloseIdleConnections()
+	d.transport.closeIdle()
 	return nil
 }
 
@@ -299,7 +361,7 @@ func (d *database) Close() error {
 // before f could do anything, f runs once more on a new one.
 func (d *database) withSession(ctx context.Context, f func(s session) error) error {
 	for try := 0; ; try++ {
-		s, err := d.borrow(ctx)
+		s, err := d.borrow(ctx, try > 0)
 		if err != nil {
 			return err
 		}
@@ -319,6 +381,9 @@ func (d *database) Exec(ctx context.Context, texts ...string) error {
 		}
 		if err := d.withSession(ctx, func(s session) error {
 			_, err := s.ExecContext(ctx, sql, nil)
+			if err == nil && usesWarehouse.MatchString(sql) {
+				d.useHouse(s, sql)
+			}
 			return err
 		}); err != nil {
 			return d.refused(sql, err)

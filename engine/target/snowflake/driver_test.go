@@ -109,8 +109,16 @@ func TestSessionsAreSetUp(t *testing.T) {
 		!strings.Contains(e, "minicore_disabled") {
 		t.Errorf("minicore: %s", e)
 	}
-	want := []string{loginPath, "/queries/v1/query-request", "/queries/v1/query-request", "/queries/v1/query-request",
-		"/queries/v1/query-request", sessionPath}
+	// The first one asks what the session's parameters are.
+	want := []string{
+		loginPath,
+		"/queries/v1/query-request",
+		"/queries/v1/query-request",
+		"/queries/v1/query-request",
+		"/queries/v1/query-request",
+		"/queries/v1/query-request",
+		sessionPath,
+	}
 	if !slices.Equal(a.paths, want) {
 		t.Errorf("the account was asked for %q", a.paths)
 	}

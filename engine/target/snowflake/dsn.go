@@ -32,6 +32,7 @@ type accountSettings struct {
 	Plain                       bool // http, to this machine
 	Database, Schema            string
 	Warehouse, Role             string
+	SecondaryRoles              string // ALL, NONE; empty is the user's default
 	Authenticator               sf.AuthType
 	Token                       string
 	Key                         *rsa.PrivateKey
@@ -53,7 +54,7 @@ func (e *fieldError) Error() string { return "connection: " + e.field }
 // names maps the spellings of parameters, gosnowflake's too, onto ours.
 var names = map[string]string{
 	"account": "account", "warehouse": "warehouse", "role": "role", "database": "database", "schema": "schema",
-	"host": "host", "port": "port",
+	"host": "host", "port": "port", "secondary_roles": "secondary_roles",
 	"protocol": "protocol", "authenticator": "authenticator", "token": "token",
 	"private_key": "private_key", "privateKey": "private_key", "private_key_passphrase": "private_key_passphrase",
 	"login_timeout": "login_timeout", "loginTimeout": "login_timeout", "request_timeout": "request_timeout",
@@ -275,6 +276,12 @@ func (s *accountSettings) take(p map[string]string) (err error) {
 		if value, given := p[name]; given {
 			*to = value
 		}
+	}
+	switch s.SecondaryRoles = strings.ToUpper(p["secondary_roles"]); s.SecondaryRoles {
+	case "", "ALL", "NONE":
+	default:
+		return refuse("secondary_roles", "all or none; left out, the user's DEFAULT_SECONDARY_ROLES counts.",
+			"secondary_roles is %q.", shortStatement(p["secondary_roles"]))
 	}
 	if text, given := p["port"]; given {
 		if s.Port, err = portOf(text); err != nil {

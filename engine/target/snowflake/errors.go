@@ -60,7 +60,7 @@ const (
 	numberMasterGone     = 390115
 )
 
-// numbers maps Snowflake's numbers onto classes; docs/snowflake.md has the table
+// numbers maps Snowflake's numbers onto classes; docs/guides/snowflake.md has the table
 // with what to do about each. Numbers that are not here go by their SQLSTATE.
 var numbers = map[int]engine.ErrorClass{
 	numberCancelled:   engine.ErrClassCancelled,
@@ -75,6 +75,7 @@ var numbers = map[int]engine.ErrorClass{
 	904:               engine.ErrClassSyntax,
 	1003:              engine.ErrClassSyntax,
 	2003:              engine.ErrClassSyntax,
+	2004:              engine.ErrClassSyntax,
 	2043:              engine.ErrClassSyntax,
 	numberPrivileges:  engine.ErrClassAuth,
 	90073:             engine.ErrClassResource, // the resource monitor's quota is used up
@@ -127,7 +128,7 @@ func classOf(e *sf.SnowflakeError) engine.ErrorClass {
 // either: a syntax error, a missing object or privilege.
 func certain(e *sf.SnowflakeError) bool {
 	switch e.Number {
-	case 904, 1003, 2003, 2043, 2140, numberPrivileges:
+	case 904, 1003, 2003, 2004, 2043, 2140, numberPrivileges:
 		return true
 	}
 	return false
@@ -166,6 +167,7 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		cancelled *cancelledError
 		status    *statusError
 		forbidden *forbiddenError
+		stage     *stageError
 		server    *sf.SnowflakeError
 		network   net.Error
 	)
@@ -176,6 +178,8 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: timeout.Error()}
 	case errors.As(err, &cancelled):
 		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeCancelled, Message: cancelled.Error()}
+	case errors.As(err, &stage):
+		return engine.ExecutionError{Class: stage.class, Code: stage.code, Message: stage.said}
 	case errors.As(err, &server):
 		return engine.ExecutionError{Class: classOf(server), Code: fmt.Sprintf("%06d", server.Number),
 			Message: variable.ReplaceAllString(sentence(server), "…")}

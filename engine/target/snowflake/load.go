@@ -163,7 +163,7 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 	if len(columns) == 0 {
 		return 0, errors.New("loading: the table has no columns to write")
 	}
-	s, err := d.borrow(ctx)
+	s, err := d.borrow(ctx, false)
 	if err != nil {
 		return 0, err
 	}

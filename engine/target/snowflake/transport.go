@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,8 @@ const (
 const closeTimeout = 5 * time.Second
 
 // transport carries all requests of one database. It lets gosnowflake reach
-// the account and the storage that results name, and nothing else. It has no
+// the account, the storage that results name, and for an upload the stage that the account names in its own answer
+// (upload.go), and nothing else. It has no
 // CloseIdleConnections: each session that closes would close those of all others.
 type transport struct {
 	account string // host:port
@@ -66,6 +68,14 @@ type transport struct {
 	base    *http.Transport
 	// report, if any, is told the host of every request before it is judged.
 	report func(host string)
+	// patience is how long a stage may be away; tests make it short.
+	patience time.Duration
+	// standIn reaches the stages of a stand-in on this machine.
+	standIn struct {
+		sync.Mutex
+		authority string
+		rounds    *http.Transport
+	}
 	// ahead is by how much this machine's clock was ahead of the account's at the
 	// last log-in, in nanoseconds.
 	ahead atomic.Int64
@@ -75,7 +85,8 @@ type transport struct {
 const dialTimeout = 10 * time.Second
 
 func newTransport(s *accountSettings, p *egress.Policy) *transport {
-	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https"}
+	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https",
+		patience: stagePatience}
 	if s.Plain {
 		t.scheme = "http"
 	}
@@ -143,8 +154,22 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			Header: http.Header{},
 			Body:   io.NopCloser(strings.NewReader(`{"success":true}`)), Request: r}, nil
 	}
+	u := uploadOf(r.Context())
+	if u != nil && r.URL.Host != t.account {
+		return u.roundTrip(r)
+	}
 	if err := t.allowed(r); err != nil {
 		return nil, err
+	}
+	if u != nil && strings.HasPrefix(r.URL.Path, queriesPath) && r.URL.Path != abortPath {
+		if u.failure() != nil {
+			return u.farewell(r), nil
+		}
+		resp, err := t.send(r)
+		if err != nil {
+			return nil, err
+		}
+		return u.learn(resp)
 	}
 	if path := r.URL.Path; r.URL.Host == t.account && (path == abortPath || path == sessionPath) {
 		ctx, cancel := context.WithTimeout(r.Context(), closeTimeout)
@@ -183,6 +208,16 @@ func (t *transport) send(r *http.Request) (*http.Response, error) {
 		return nil, &statusError{resp.StatusCode}
 	}
 	return resp, nil
+}
+
+// closeIdle closes the TCP connections that nothing uses.
+func (t *transport) closeIdle() {
+	t.base.CloseIdleConnections()
+	t.standIn.Lock()
+	defer t.standIn.Unlock()
+	if t.standIn.rounds != nil {
+		t.standIn.rounds.CloseIdleConnections()
+	}
 }
 
 // closing ends a request's context with its body.

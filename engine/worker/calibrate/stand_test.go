@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +51,13 @@ func TestMain(m *testing.M) {
 // other starts the test binary in another role; it ends with its standard input.
 func other(t *testing.T, role string) (out *bufio.Reader, stop func()) {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), os.Args[0])
+	args := []string{os.Args[0]}
+	if strings.HasPrefix(role, "target") {
+		// The truth must not be starved with what is held against it: none of its threads, so that it begins like that. Who
+		// may not ask for that measures less well.
+		args = append([]string{"nice", "-n", "-20"}, args...)
+	}
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), standRole+"="+role)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -64,10 +69,6 @@ func other(t *testing.T, role string) (out *bufio.Reader, stop func()) {
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
-	}
-	if strings.HasPrefix(role, "target") {
-		// The truth must not be starved with what is held against it. Who may not ask for that measures less well.
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, -20)
 	}
 	return bufio.NewReader(answer), func() { _ = in.Close(); _ = cmd.Wait() }
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -11,9 +12,10 @@ import (
 const (
 	// pageSize is the most that QUERY_HISTORY gives at once.
 	pageSize = 10_000
-	pageSQL  = `SELECT QUERY_ID, END_TIME, TOTAL_ELAPSED_TIME, COMPILATION_TIME, EXECUTION_TIME, QUEUED_PROVISIONING_TIME, QUEUED_REPAIR_TIME,
+	// pageSQL takes the database: the function belongs to one, whichever it is. What others do does not fill its pages.
+	pageSQL = `SELECT QUERY_ID, END_TIME, TOTAL_ELAPSED_TIME, COMPILATION_TIME, EXECUTION_TIME, QUEUED_PROVISIONING_TIME, QUEUED_REPAIR_TIME,
   QUEUED_OVERLOAD_TIME, TRANSACTION_BLOCKED_TIME, EXECUTION_STATUS, CLUSTER_NUMBER
-FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(END_TIME_RANGE_START => TO_TIMESTAMP_LTZ(?), END_TIME_RANGE_END => TO_TIMESTAMP_LTZ(?), RESULT_LIMIT => 10000))`
+FROM TABLE({database}.INFORMATION_SCHEMA.QUERY_HISTORY_BY_USER(END_TIME_RANGE_START => TO_TIMESTAMP_LTZ(?), END_TIME_RANGE_END => TO_TIMESTAMP_LTZ(?), RESULT_LIMIT => 10000))`
 	// aggregateSQL finds the run by its id, which is in the QUERY_TAG of its sessions.
 	aggregateSQL = `SELECT QUERY_TYPE, QUERY_TEXT, SUM(CALLS) AS CALLS, SUM(HYBRID_TABLE_REQUESTS_THROTTLED_COUNT) AS THROTTLED,
   MIN(INTERVAL_START_TIME) AS INTERVAL_START, MAX(INTERVAL_END_TIME) AS INTERVAL_END,
@@ -66,7 +68,12 @@ func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 		interactive = h != nil && strings.EqualFold(h.text("type"), "INTERACTIVE")
 	}
-	w.Object().Key("enrich").Object().Key("page").Str(pageSQL).Key("page_size").Int(pageSize).Key("clock_offset_ms").
+	database, ok := historyDatabase(req, w)
+	if !ok {
+		return nil
+	}
+	page := strings.Replace(pageSQL, "{database}", dialect.Quoted(database), 1)
+	w.Object().Key("enrich").Object().Key("page").Str(page).Key("page_size").Int(pageSize).Key("clock_offset_ms").
 		Int(offset)
 	if a.tableType == Hybrid || interactive {
 		w.Key("aggregate").Str(aggregateSQL).Key("aggregate_delay_seconds").Int(aggregateDelay)
@@ -82,6 +89,46 @@ func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	w.EndObject().EndObject()
 	return nil
+}
+
+// anyDatabase is a database of Snowflake's own that every account has.
+const anyDatabase = "SNOWFLAKE"
+
+// historyDatabase is a database that is there: that of the run's table, else the session's, else one that the role
+// sees. ok is false while the host is being asked.
+func historyDatabase(req *jsondoc.Value, w *jsondoc.Writer) (database string, ok bool) {
+	name, _ := dialect.ParseName(req.Get("table_name").Str())
+	if database = name.Database.Name(); database == "" {
+		here := sdk.ResultOf(req, whereQuery.ID)
+		if !here.Asked {
+			sdk.Ask(w, whereQuery)
+			return "", false
+		}
+		database = here.Rows.At(0).At(0).Str()
+	}
+	own, others := sdk.ResultOf(req, "database"), sdk.ResultOf(req, "databases")
+	if !others.Asked {
+		ask := []sdk.Query{{ID: "databases", SQL: "SHOW DATABASES LIMIT 50"}}
+		if database != "" {
+			ask = append(ask, sdk.Query{ID: "database", SQL: "SHOW DATABASES LIKE " + dialect.Pattern(database)})
+		}
+		sdk.Ask(w, ask...)
+		return "", false
+	}
+	if own.Err != "" {
+		return database, true
+	}
+	for i := range own.Rows.Len() {
+		if field(own, i, "name") == database {
+			return database, true
+		}
+	}
+	for i := range others.Rows.Len() {
+		if kind := field(others, i, "kind"); kind == "" || strings.EqualFold(kind, "STANDARD") {
+			return field(others, i, "name"), true
+		}
+	}
+	return anyDatabase, true
 }
 
 // epoch reads a number that may be written as text.

@@ -283,16 +283,35 @@ func TestPoll(t *testing.T) {
 
 func TestEnrich(t *testing.T) {
 	var lines []string
+	none := shown([]string{"name", "kind"})
+	bench := shown([]string{"name", "kind"}, []any{"BENCH", "STANDARD"})
+	here := map[string]object{
+		"clock":     rows([]any{"1004999"}),
+		"where":     rows([]any{"BENCH", "PUBLIC", "WH"}),
+		"database":  bench,
+		"databases": bench,
+	}
 	for _, of := range []TableType{Standard, Hybrid, Interactive} {
-		lines = append(append(lines, "-- "+of.String()),
-			transcript(of, object{"op": "enrich", "now_ms": 1_000_000}, map[string]object{"clock": rows([]any{"1004999"})})...)
+		lines = append(append(lines, "-- "+of.String()), transcript(of, object{"op": "enrich", "now_ms": 1_000_000}, here)...)
 	}
 	for _, c := range []struct {
-		name  string
-		clock object
-	}{{"a clock that is ahead", rows([]any{1_005_000})}, {"a clock that cannot be read", object{"error": "no"}}} {
+		name, table string
+		results     map[string]object
+	}{
+		{"a clock that is ahead", "", map[string]object{"clock": rows([]any{1_005_000})}},
+		{"a clock that cannot be read", "", map[string]object{"clock": {"error": "no"}}},
+		{"the table's database", `"Odd ""1".s.orders`, map[string]object{
+			"database": shown([]string{"name"}, []any{"ODD \"1"}, []any{`Odd "1`})}},
+		{"a database that is gone", "gone.s.orders", map[string]object{"database": none,
+			"databases": shown([]string{"name", "kind"}, []any{"APP", "APPLICATION"}, []any{"OTHER", "STANDARD"})}},
+		{"no current database", "orders", map[string]object{"where": rows([]any{nil, nil, "WH"})}},
+		{"no database that the role sees", "orders", map[string]object{"where": rows([]any{nil, nil, "WH"}), "databases": none}},
+		{"no list of databases", "db.s.orders", map[string]object{"database": {"error": "no"}, "databases": {"error": "no"}}},
+	} {
+		results := maps.Clone(here)
+		maps.Copy(results, c.results)
 		lines = append(append(lines, "-- "+c.name),
-			transcript(Standard, object{"op": "enrich", "now_ms": 1_000_000}, map[string]object{"clock": c.clock})...)
+			transcript(Standard, object{"op": "enrich", "now_ms": 1_000_000, "table_name": c.table}, results)...)
 	}
 	golden(t, "enrich.txt", lines)
 }

@@ -47,16 +47,24 @@ func (a Adapter) Manifest() sdk.Manifest {
 		Parameters: schemas[a.tableType],
 	}
 	m.Sends = &sdk.Sends{
-		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns " +
-			"snowflake.account_usage.aggregate_query_history " +
-			"count min max sum row_number iff table information_schema.query_history to_timestamp_ltz to_timestamp_ntz " +
-			"contains date_part to_varchar to_json " +
-			"current_database current_schema current_warehouse current_role current_user current_region " +
-			"current_secondary_roles current_timestamp is_role_in_session}",
-			"SHOW {name} KEYS IN TABLE {table}", "SHOW IMPORTED KEYS IN SCHEMA {name}", "SHOW INDEXES IN TABLE {table}",
-			"SHOW TABLES LIKE {value} IN SCHEMA {name}", "SHOW OBJECTS LIKE {value} IN SCHEMA {name}",
-			"SHOW WAREHOUSES LIKE {value}", "SHOW GRANTS ON {name} {name}",
-			"SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT"},
+		Query: []string{
+			"SELECT {reads *.information_schema.tables *.information_schema.columns " +
+				"snowflake.account_usage.aggregate_query_history " +
+				"count min max sum row_number iff table *.information_schema.query_history_by_user to_timestamp_ltz to_timestamp_ntz " +
+				"contains date_part to_varchar to_json " +
+				"current_database current_schema current_warehouse current_role current_user current_region " +
+				"current_secondary_roles current_timestamp is_role_in_session}",
+			"SHOW {name} KEYS IN TABLE {table}",
+			"SHOW IMPORTED KEYS IN SCHEMA {name}",
+			"SHOW INDEXES IN TABLE {table}",
+			"SHOW TABLES LIKE {value} IN SCHEMA {name}",
+			"SHOW OBJECTS LIKE {value} IN SCHEMA {name}",
+			"SHOW DATABASES LIKE {value}",
+			"SHOW DATABASES LIMIT 50",
+			"SHOW WAREHOUSES LIKE {value}",
+			"SHOW GRANTS ON {name} {name}",
+			"SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT",
+		},
 		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})",
 			"INSERT INTO {table} ({names}) SELECT {reads parse_json}",
 			"UPDATE {table} SET {reads parse_json}", "DELETE FROM {table} WHERE {reads}"},

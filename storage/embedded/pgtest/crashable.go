@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -24,15 +23,27 @@ type CrashableServer struct {
 	more map[string]string
 }
 
-// StartCrashable starts a cluster with these settings, which is stopped when the test ends.
+// StartCrashable starts a cluster with these settings, which is stopped when the test ends. Postgres takes it for another
+// one than that of Start, and for the same as all of StartCrashable: they are copies.
 func StartCrashable(t testing.TB, settings map[string]string) *CrashableServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", prefix+fmt.Sprint(os.Getpid())+"-")
+	return startCrashable(t, settings, crashable.Copy)
+}
+
+// StartAnother is StartCrashable for a cluster that is no copy, and so has a system identifier of its own.
+func StartAnother(t testing.TB, settings map[string]string) *CrashableServer {
+	t.Helper()
+	return startCrashable(t, settings, func(string) error { return nil })
+}
+
+func startCrashable(t testing.TB, settings map[string]string, fill func(dir string) error) *CrashableServer {
+	t.Helper()
+	dir, err := newFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := fill(dir); err != nil {
 		t.Fatal(err)
 	}
 	hba := filepath.Join(dir, "open-hba.conf")

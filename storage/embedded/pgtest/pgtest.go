@@ -75,13 +75,12 @@ const prefix = "loadstone-pgtest-"
 
 func start() (*Server, error) {
 	sweep()
-	// Not t.TempDir: as root, Postgres runs as a user who cannot enter it.
-	dir, err := os.MkdirTemp(baseDir(), prefix+strconv.Itoa(os.Getpid())+"-")
+	dir, err := newFolder()
 	if err != nil {
-		return nil, fmt.Errorf("making a folder: %w", err)
+		return nil, err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("opening the folder: %w", err)
+	if err := throwaway.Copy(dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -92,6 +91,18 @@ func start() (*Server, error) {
 		return nil, err
 	}
 	return &Server{pg: pg, dir: dir}, nil
+}
+
+// newFolder makes one that Postgres may enter. Not t.TempDir: as root, Postgres runs as a user who cannot enter it.
+func newFolder() (string, error) {
+	dir, err := os.MkdirTemp(baseDir(), prefix+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder: %w", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", errors.Join(fmt.Errorf("opening the folder: %w", err), os.RemoveAll(dir))
+	}
+	return dir, nil
 }
 
 // baseDir is a file system in memory where there is one with room: a database is made there in a quarter of the time.
@@ -121,18 +132,16 @@ func sweep() {
 func stop() {
 	mu.Lock()
 	defer mu.Unlock()
-	if running == nil {
-		return
+	err := removeModels()
+	if running != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, running.pg.Stop(ctx), os.RemoveAll(running.dir))
+		running = nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := running.pg.Stop(ctx); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 	}
-	if err := os.RemoveAll(running.dir); err != nil {
-		fmt.Fprintln(os.Stderr, "pgtest:", err)
-	}
-	running = nil
 }
 
 // DSN returns the connection string of a database: "playground" as its owner,

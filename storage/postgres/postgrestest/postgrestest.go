@@ -12,11 +12,17 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
-// Open returns a store on a database of the test's own, and the database's DSN. The database is a copy of one with the
-// schema; it is dropped when the test ends. The package's TestMain stops the cluster: see pgtest.Main.
+// NewControl makes a database of the test's own with the schema, a copy of one that has it, and returns its DSN; it is
+// dropped when the test ends.
+func NewControl(t testing.TB) (dsn string) {
+	t.Helper()
+	return pgtest.Start(t).NewFilled(t, schema.Apply)
+}
+
+// Open returns a store on a database of NewControl, and the database's DSN. The package's TestMain stops the cluster: see pgtest.Main.
 func Open(t testing.TB, drivers ...target.Driver) (s *postgres.Store, dsn string) {
 	t.Helper()
-	dsn = pgtest.Start(t).NewFilled(t, schema.Apply)
+	dsn = NewControl(t)
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)

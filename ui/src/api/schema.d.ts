@@ -6936,7 +6936,7 @@ export interface components {
             by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
             /** Format: int64 */
-            carried_over: number;
+            carried_over: number | null;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
             counts_missing?: boolean;
@@ -6944,13 +6944,13 @@ export interface components {
             /** Format: double */
             covered_seconds: number | null;
             /** Format: double */
-            drain_seconds: number;
+            drain_seconds: number | null;
             /** Format: double */
-            duration_seconds: number;
-            errors: components["schemas"]["ErrorFigures"];
+            duration_seconds: number | null;
+            errors: components["schemas"]["WorkerErrors"];
             failing?: components["schemas"]["FailingTime"][] | null;
             /** Format: int64 */
-            finished_late: number;
+            finished_late: number | null;
             freezes?: components["schemas"]["Freezes"];
             histogram: components["schemas"]["HistogramBucket"][] | null;
             /** Format: int64 */
@@ -6967,10 +6967,10 @@ export interface components {
             /** Format: double */
             qps: number | null;
             /** Format: int64 */
-            reads: number;
+            reads: number | null;
             record_partial?: boolean;
             /** Format: int64 */
-            retries: number;
+            retries: number | null;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
             service_ms: components["schemas"]["LatencyMs"] | null;
             slowest: components["schemas"]["SlowExecution"][] | null;
@@ -6979,7 +6979,7 @@ export interface components {
             target_qps: number | null;
             transactions: components["schemas"]["TransactionFigures"] | null;
             /** Format: int64 */
-            writes: number;
+            writes: number | null;
         };
         Fill: {
             as: string;
@@ -10581,6 +10581,16 @@ export interface components {
             changed_since: boolean;
             run_id?: string;
         };
+        WorkerErrors: {
+            by_class: {
+                [key: string]: number;
+            } | null;
+            /** Format: int64 */
+            count: number | null;
+            /** Format: double */
+            rate: number | null;
+            top: components["schemas"]["ErrorGroup"][] | null;
+        };
         WorkerPoint: {
             /** Format: int64 */
             active_connections: number;
@@ -10992,6 +11002,7 @@ export type WarehouseSeries = components['schemas']['WarehouseSeries'];
 export type WarehouseSlot = components['schemas']['WarehouseSlot'];
 export type Ways = components['schemas']['Ways'];
 export type Worked = components['schemas']['Worked'];
+export type WorkerErrors = components['schemas']['WorkerErrors'];
 export type WorkerPoint = components['schemas']['WorkerPoint'];
 export type WorkerTarget = components['schemas']['WorkerTarget'];
 export type Workload = components['schemas']['Workload'];

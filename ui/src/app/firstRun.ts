@@ -16,6 +16,7 @@ workload:
     keys: zipfian
   load_mode: CONCURRENCY
   concurrent_connections: 16
+  think_time_ms: 20
   warmup_seconds: 3
   duration_seconds: 20
   seed: 42

@@ -239,8 +239,8 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                       <Num q={count(f?.operations)} />
                     </td>
                     <td className="num">
-                      <Num q={count(f?.counts_only ? null : f?.errors.count)} />
-                      {f && f.errors.count > 0 && <span className="second">{plain(errorRate(f.errors.rate))}</span>}
+                      <Num q={count(f?.errors.count)} />
+                      {!!f?.errors.count && <span className="second">{plain(errorRate(f.errors.rate))}</span>}
                     </td>
                     <td className="num">
                       <StartTiming beginning={f?.beginning} />

@@ -195,7 +195,7 @@ waited 1 milliseconds
 
 SELECT * FROM TABLE(FLATTEN(INPUT => PARSE_JSON('[1]')))
 ----
-error 000002 (0A000): Unsupported feature 'TABLE(FLATTEN)'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'TABLE(FLATTEN)'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT id, COUNT(*) FROM g
 ----

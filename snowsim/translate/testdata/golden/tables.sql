@@ -155,11 +155,11 @@ Statement executed successfully.
 
 ALTER TABLE c RENAME COLUMN n TO renamed
 ----
-error 000002 (0A000): Unsupported feature 'ALTER TABLE … RENAME'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'ALTER TABLE … RENAME'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 ALTER TABLE c CLUSTER BY (id)
 ----
-error 000002 (0A000): Unsupported feature 'ALTER TABLE … CLUSTER'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'ALTER TABLE … CLUSTER'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 ALTER TABLE c ADD SEARCH OPTIMIZATION ON EQUALITY(id, text)
 ----
