@@ -145,7 +145,7 @@ func flagLine(f *kong.Flag) string {
 		line += " (`" + strings.Join(f.Envs, "`, `") + "`)"
 	}
 	if f.Help != "" {
-		line += ": " + f.Help
+		line += ": " + strings.NewReplacer(" (default: none)", "", " (default: the system's)", "").Replace(f.Help)
 	}
 	if f.HasDefault && f.Default != "" && !f.IsBool() && !strings.Contains(f.Help, f.Default) {
 		line += " Default `" + f.Default + "`."

@@ -43,10 +43,13 @@ func described(t *testing.T, heading string) (names []string) {
 
 var helpLine = regexp.MustCompile(`(?m)^# HELP (loadstone_\w+) (.*)\n# TYPE \w+ (\w+)$`)
 
-// listed are the metrics of an answer of /metrics as items of a list.
-func listed(text string) string {
+// listed are the metrics of an answer of /metrics as items of a list, but for those that another list has.
+func listed(text, other string) string {
 	var items []string
 	for _, m := range helpLine.FindAllStringSubmatch(text, -1) {
+		if strings.Contains(other, m[0]) {
+			continue
+		}
 		kind := map[string]string{"histogram": " (histogram)"}[m[3]]
 		items = append(items, fmt.Sprintf("- `%s`%s: %s\n", m[1], kind, strings.ReplaceAll(m[2], `\\`, `\`)))
 	}
@@ -66,12 +69,13 @@ Made from the program (` + "`go test ./server -run TestTheMetricsAreListed -upda
 
 ## On a server
 
-` + listed(ofServer) + `
+` + listed(ofServer, "") + `
 ## On a node
 
-A server with a node of its own has the metrics ` + "`loadstone_node_…`" + ` too.
+A server with a node of its own has these too. A node also has ` + "`loadstone_build_info`, `loadstone_trace_spans_total`" + `,
+and where it [refreshes tables](../operate/configure.md#refresh-workers) the metrics of refreshes.
 
-` + listed(ofNode)
+` + listed(ofNode, ofServer)
 	if *updateDocument {
 		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
