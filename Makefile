@@ -238,7 +238,9 @@ check: lint test check-ci attacks check-race check-seeds check-alone check-tutor
 	check-promql check-witnesses check-search test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench docs
 	@echo "All checks passed."
 
-# Everything with the race detector; what make test has with it already is not run again.
+# Everything with the race detector; what make test has with it already is not run again. In it are the tests of processes
+# that play what the simulation plays in virtual time.
+check-race: export LOADSTONE_CHECK = 1
 check-race: need-test build examples $(GOTESTSUM)
 	$(call tested,$(UNRACED),-race -timeout 40m)
 

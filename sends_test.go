@@ -17,7 +17,7 @@ import (
 // managers are the packages whose goroutines look after others: nodes, runs, streams, subscribers.
 // One of them that waits for who has gone away holds up all that it looks after.
 var managers = []string{"engine/results/record", "engine/run", "engine/run/writer", "engine/run/finalize",
-	"engine/run/recovery", "engine/cluster/assignment", "engine/cluster/membership",
+	"engine/run/recovery", "engine/cluster/assignment", "engine/cluster/pki",
 	"engine/cluster/nodes", "engine/cluster/protocol", "engine/cluster/rpc", "engine/worker", "server/httpx",
 	"server/live", "cli", "cli/wiring"}
 

@@ -21,8 +21,8 @@ const (
 
 var tagged = regexp.MustCompile(`\b(?:help|doc):"((?:\\.|[^"\\])*)"`)
 
-// TestTextsHaveShortSentences goes through the texts that a person meets beside the documents: help of the command line,
-// errors and hints, descriptions of the API, of templates and of plugins. -v prints the medians.
+// TestTextsHaveShortSentences goes through the texts that a person meets beside the documents: help of the command
+// line, errors and hints, descriptions of the API and of templates. -v prints the medians.
 func TestTextsHaveShortSentences(t *testing.T) {
 	t.Parallel()
 	texts := map[string][]string{}
@@ -81,7 +81,8 @@ func TestTextsHaveShortSentences(t *testing.T) {
 		if len(lengths) < 50 || lengths[len(lengths)/2] > medianWords {
 			t.Errorf("%s: the median of %d sentences has %d words", kind, len(lengths), lengths[len(lengths)/2])
 		}
-		t.Logf("%s: %d sentences, median %d, 95 %% at most %d", kind, len(lengths), lengths[len(lengths)/2], lengths[len(lengths)*95/100])
+		t.Logf("%s: %d sentences, median %d, 95 %% at most %d", kind, len(lengths), lengths[len(lengths)/2],
+			lengths[len(lengths)*95/100])
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,7 +66,15 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 			t.Fatalf("measured %+v", made)
 		}
 		var run engine.Run
-		session.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+		var refused error // as long as its plugins are being compiled
+		clitest.Until(t, clitest.StartTimeout, func() bool {
+			var status int
+			status, refused = session.Try("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+			if refused != nil && status != http.StatusServiceUnavailable {
+				t.Fatal(refused)
+			}
+			return refused == nil
+		}, func() string { return fmt.Sprint(refused) })
 		if s := session.AwaitEnd(run.RunID, p).Summary; s == nil || !reflect.DeepEqual(s.Environment.Calibration, made) {
 			t.Errorf("process %d: its run carries %+v, not %+v", i, s.Environment.Calibration, made)
 		}

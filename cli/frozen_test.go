@@ -202,7 +202,7 @@ func residentBytes(t *testing.T, p *clitest.Process) int64 {
 // may outlive the contact issues nothing when it goes on, whatever is due by then; it says
 // why, and the accounts of its runs balance.
 func TestAFrozenNodeIssuesNothingPastItsDeadline(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	runFrozenNode(t, 3*time.Second, 4*time.Second, checkSelfStopped(t))
 }

@@ -257,10 +257,30 @@ func (s *testServer) wait(id string) engine.RunDetail {
 	}
 }
 
-// slowFileStride is how many of the files that take seconds are left out without soak.
-const slowFileStride = 10
+// Of the files that take seconds one in slowFileStride is uploaded; the soak has all. Of the others that pass the gate,
+// and are examined by a process, one in fileStride is; make check has all.
+const slowFileStride, fileStride = 10, 4
 
-// TestHostileFilesOnALiveServer uploads the corpus to a running server. It answers
+func hostileFiles(soak bool) (files []hostiletest.File) {
+	slow, examined := 0, 0
+	for _, f := range hostiletest.Corpus() {
+		take := true
+		switch {
+		case f.Slow || f.Large:
+			slow++
+			take = soak || slow%slowFileStride == 0
+		case f.Stage != hostiletest.Gate:
+			examined++
+			take = clitest.Whole() || examined%fileStride == 0
+		}
+		if take {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// TestHostileFilesOnALiveServer uploads files of the corpus to a running server. It answers
 // each file with a sentence, lives, keeps its memory, and serves an honest plugin
 // afterwards.
 func TestHostileFilesOnALiveServer(t *testing.T) {
@@ -279,13 +299,8 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 	}
 	before, peak := s.resident(), int64(0)
 	health := s.watchHealth()
-	began, answered, slow := time.Now(), map[int]int{}, 0
-	for _, f := range hostiletest.Corpus() {
-		if f.Slow || f.Large {
-			if slow++; !all && slow%slowFileStride != 0 {
-				continue
-			}
-		}
+	began, answered := time.Now(), map[int]int{}
+	for _, f := range hostileFiles(all) {
 		status, media, body := s.upload(f.Bytes())
 		answered[status]++
 		peak = max(peak, s.resident())

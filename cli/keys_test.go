@@ -34,6 +34,7 @@ const rotatedSecrets = 10_000
 // up, a kill in the middle loses nothing, and a backup of before opens with the key of before.
 func TestKeysAreRotatedWhileServing(t *testing.T) {
 	clitest.Long(t, "two servers, a run, and 10 000 secrets")
+	t.Parallel()
 	c := newCluster(t)
 	control := c.control.Config().ConnString()
 	rotate := func(dir string, args ...string) []string {

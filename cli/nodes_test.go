@@ -55,7 +55,7 @@ func spooledParts(dir string) int {
 // its record has come over the wire. Then the node is killed in a run, and comes back: the
 // run says so, ends, and has the figures of what the node had recorded.
 func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	dir, nodeDir := reachable(t), t.TempDir()
 	load := pgtest.Start(t).NewDatabase(t)

@@ -33,13 +33,15 @@ func OpenDataDir(e *terminal.Env, flags wiring.StoreFlags) (s *wiring.Services, 
 	if err != nil {
 		return nil, nil, serverInUseHint(err)
 	}
-	return s, func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(e.Ctx), time.Minute)
-		defer cancel()
-		if err := s.Close(closing); err != nil {
-			e.Log.Warn().Err(err).Msg("closing")
-		}
-	}, nil
+	return s, func() { closeServices(e, s) }, nil
+}
+
+func closeServices(e *terminal.Env, s *wiring.Services) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(e.Ctx), time.Minute)
+	defer cancel()
+	if err := s.Close(closing); err != nil {
+		e.Log.Warn().Err(err).Msg("closing")
+	}
 }
 
 // serverInUseHint says of a data directory that is in use how its server is asked.

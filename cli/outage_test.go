@@ -148,7 +148,7 @@ func (b busyTarget) busy() (n int) {
 // interrupted command line, while the control store refuses or hangs. The load ends at
 // once, pages see it, and the store learns of it when it is back.
 func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("the processes of the store are found in /proc")

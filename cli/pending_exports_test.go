@@ -125,6 +125,12 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 		}
 	}
 	foreign := "CREATE TABLE TEST_RESULTS (RUN_ID VARCHAR, SCORE INT)"
+	apply := func(want int) {
+		t.Helper()
+		if code, text := p.Command("schema", "apply", "--snowflake", s.Dsn); code != want {
+			t.Fatalf("exit %d, not %d: %s", code, want, text)
+		}
+	}
 
 	before := run() // without the option
 	if got := standing(before); got != "not there" {
@@ -132,12 +138,14 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 	}
 	server.Stop()
 	do(foreign)
+	apply(1)
 	server = p.Serve(append(workers, "--results-connection", "lake")...)
 	defer func() { server.Stop() }()
 	await("DONE false", before)
 
 	// The table is gone: the next run is there whole, and so is the one before.
 	do("DROP TABLE TEST_RESULTS")
+	apply(0)
 	next := run()
 	await("DONE true", next, before)
 
@@ -152,7 +160,8 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 
 	for _, id := range []string{before, next, last} {
 		of := " WHERE RUN_ID = '" + id + "'"
-		rows, err := account.Query(t.Context(), "SELECT (SELECT COUNT(*) FROM TEST_RESULTS"+of+") || ' ' || COUNT(*) "+
+		rows, err := account.Query(t.Context(), "SELECT (SELECT COUNT(*) FROM TEST_RESULTS"+of+
+			" AND TEST_ID = RUN_ID) || ' ' || COUNT(*) "+
 			"|| ' ' || COUNT(DISTINCT PART || '/' || CONNECTION_ID || '/' || SEQ) "+
 			"FROM QUERY_EXECUTIONS"+of+" AND STATEMENT_POSITION = 0")
 		if err != nil {

@@ -80,7 +80,8 @@ other names are given here. The value of a secret or an address ` + "`--NAME`" +
 		}
 	}
 	for _, name := range sortedKeys(described) {
-		if count[described[name]] >= shared && name != "help" && described[strings.TrimSuffix(name, "-file")] == described[name] {
+		if count[described[name]] >= shared && name != "help" &&
+			described[strings.TrimSuffix(name, "-file")] == described[name] {
 			b.WriteString(described[name])
 		}
 	}

@@ -4,16 +4,22 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 
+	"github.com/rs/zerolog"
+
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/ui"
 )
@@ -23,6 +29,9 @@ type ReportFlags struct {
 	ID     string `arg:"" name:"run" help:"The run's id."`
 	Out    string `short:"o" placeholder:"FILE" help:"Output file; - is standard output (default: a file named after the run)."`
 	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Server of the run, instead of this machine's data directory."`
+	From   string `enum:",snowflake" default:"" placeholder:"snowflake" help:"Read the run from the Snowflake account to which it was exported: --from snowflake."`
+	// Connection names the account.
+	Connection string `placeholder:"CONNECTION" help:"With --from snowflake: a saved connection, or a connection string (default: the servers' results connection)."`
 	wiring.StoreFlags
 }
 
@@ -59,6 +68,10 @@ func (f *ReportFlags) Run(e *terminal.Env, read ServerGet) error {
 }
 
 func (f *ReportFlags) report(e *terminal.Env, read ServerGet) (api.Report, error) {
+	if f.From != "" {
+		r, err := f.readBack(e)
+		return r, err
+	}
 	if read != nil {
 		r, err := fetchReport(e.Ctx, read, f.ID)
 		return r, RunNotFound(f.ID, err)
@@ -69,6 +82,45 @@ func (f *ReportFlags) report(e *terminal.Env, read ServerGet) (api.Report, error
 		func(m *api.ReportMaker) (api.Report, error) { return m.Report(e.Ctx, f.ID) },
 	)
 	return r, RunNotFound(f.ID, err)
+}
+
+// readBack makes the report of a run that an account has, in a control store of its own that is gone afterwards.
+func (f *ReportFlags) readBack(e *terminal.Env) (r api.Report, err error) {
+	account, err := openAccount(e, f.StoreFlags, "--connection", f.Connection)
+	if err != nil {
+		return r, err
+	}
+	defer account.Close()
+	dir, err := os.MkdirTemp("", "loadstone-report-")
+	if err != nil {
+		return r, fmt.Errorf("making a folder for the run: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	s, err := wiring.Open(
+		e.Ctx,
+		wiring.Options{Store: wiring.StoreFlags{DataDir: dir, Prices: f.Prices}, Version: e.Version,
+			Log: zerolog.Nop(), Lease: e.Lease, PluginCache: e.PluginCache},
+	)
+	if err != nil {
+		return r, err
+	}
+	defer closeServices(e, s)
+	var content []byte
+	if err := s.Store.LoadRunRows(e.Ctx, func(each func(string, map[string]json.RawMessage) error) (err error) {
+		content, err = snowflakeexport.ReadRun(e.Ctx, account.SQLAccount, account.Name, f.ID, each)
+		return err
+	}); err != nil {
+		return r, err
+	}
+	if len(content) > 0 {
+		sum := sha256.Sum256(content)
+		sha := hex.EncodeToString(sum[:])
+		if err := s.Results.PutSegment(e.Ctx, engine.Artifact{RunID: f.ID, Name: segment.Name(1, sha), SHA256: sha,
+			SizeBytes: int64(len(content))}, content); err != nil {
+			return r, err
+		}
+	}
+	return localReportMaker(e, s).Report(e.Ctx, f.ID)
 }
 
 // makeLocalReport has a report made over this machine's data directory.
@@ -83,9 +135,13 @@ func makeLocalReport(
 		return api.Report{}, err
 	}
 	defer done()
+	return make1(localReportMaker(e, s))
+}
+
+func localReportMaker(e *terminal.Env, s *wiring.Services) *api.ReportMaker {
 	maker := api.NewReportMaker(s.Runs, s.Store, ui.Dist(), e.Version)
 	maker.Kinds = &compare.BreakdownReader{Runs: s.Runs, Segments: s.Results}
-	return make1(maker)
+	return maker
 }
 
 // fetchReport asks a server for the report of a run, and for its name.

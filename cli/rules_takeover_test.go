@@ -60,7 +60,7 @@ func (c *cluster) storedRules(run engine.Run) (rules []engine.RuleState) {
 // that was killed when it had kept that a rule had triggered, and not yet that the run was to stop, leaves that to the
 // other.
 func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	clitest.LeasesOf.Store(t.Name(), "1500ms")
 	at, posted := clitest.WebhookReceiver(t)

@@ -19,7 +19,7 @@ import (
 // TestAKilledServersRunKeepsItsFigures kills a server in a run. The next one tells of the
 // run what its record holds, over the time that it covers, and no more.
 func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "loadstone-kill-") // as root, Postgres cannot enter t.TempDir
 	if err != nil {

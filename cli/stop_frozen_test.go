@@ -17,7 +17,7 @@ import (
 // TestEverythingIsStoppedWhileTheStoreStandsStill: who has the machine stops all runs with a command, and who is signed
 // in on the page, while the control store answers nothing; and who looks at the settings is not kept waiting.
 func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("the processes of the store are found in /proc")

@@ -253,7 +253,7 @@ func (s streamsServer) only(name string) (q struct {
 // without it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that
 // nothing runs.
 func TestANodeIsLostAndComesBack(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	s, nodes, _ := streamNodes(t, 2)
 	var sends []func(string)

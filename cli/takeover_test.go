@@ -282,7 +282,7 @@ func (c *cluster) checkNodeKilled(i, seconds int, after time.Duration) time.Dura
 // TestRoundsOfKills: servers and nodes are killed in turn while they carry a run. In the
 // soak LOADSTONE_KILLS says how many rounds there are, with real limits when LOADSTONE_LEASE is unset.
 func TestRoundsOfKills(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	rounds, limit, seconds := 3, "1500ms", 5
 	if n, err := strconv.Atoi(os.Getenv("LOADSTONE_KILLS")); err == nil {
@@ -327,7 +327,7 @@ func TestRoundsOfKills(t *testing.T) {
 // TestAnyServerProcessStopsARun: what one server is asked reaches the other, which carries the
 // run; when that has been killed the asker says so, and does it when it has taken the run over.
 func TestAnyServerProcessStopsARun(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	if os.Getenv("LOADSTONE_SOAK") == "" {
 		t.Skip("three processes for what engine/run tests in one: only in the soak")
 	}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { clitest.Main(m, Main) }
 // TestTwoServersShareAControlStore runs load in one process while others come and
 // go on the same store: its run is nobody's but its own until its lease expires.
 func TestTwoServersShareAControlStore(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Simulated(t)
 	t.Parallel()
 	server := pgtest.Start(t)
 	control, load := postgrestest.NewControl(t), server.NewTarget(t)
@@ -168,7 +168,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 // TestAnyServerStopsTheRunOfAKilledOne: the process that carries a run is killed, and the other one is asked at once to
 // stop the run, which a node in a third process bears. It does not wait for the lease; how soon is held in virtual time.
 func TestAnyServerStopsTheRunOfAKilledOne(t *testing.T) {
-	clitest.Long(t, "the simulation plays it in virtual time")
+	clitest.Long(t, "several processes, or runs of many seconds")
 	t.Parallel()
 	c := newCluster(t)
 	run := c.start(0, 600, time.Second)

@@ -11,7 +11,7 @@ if [ ! -x "$venv/bin/mkdocs" ]; then
 	python3 -m venv "$venv" || { echo "make docs needs python3's venv: on Debian, apt-get install python3-venv" >&2; exit 1; }
 	"$venv/bin/pip" install --quiet --disable-pip-version-check "mkdocs-material==$version"
 fi
-NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --quiet
+NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict
 pages=$(find dist/site -name '*.html' | wc -l)
 [ "$pages" -ge 60 ] && [ -s dist/site/search/search_index.json ] || { echo "dist/site has $pages pages, or no search" >&2; exit 1; }
 echo "dist/site/index.html: $pages pages, with search."

@@ -21,6 +21,11 @@ type Cost struct {
 	Currency    string  `json:"currency"`
 	Price       float64 `json:"price"`
 	RunPrice    float64 `json:"run_price"`
+	// CausedSeconds is how long the run kept the warehouse up: from its start until the warehouse suspended, with what
+	// came after the load, at least what a start is billed for.
+	CausedSeconds float64 `json:"caused_seconds"`
+	CausedCredits float64 `json:"caused_credits"`
+	CausedPrice   float64 `json:"caused_price"`
 	// PricePerMillion is Price for each million operations that succeeded; null without one.
 	PricePerMillion *float64 `json:"price_per_million_operations"`
 	// PriceList says where the prices are from.

@@ -40,6 +40,8 @@ type Target struct {
 	// TableType and Warehouse are accepted from older documents.
 	TableType string `json:"table_type,omitempty"`
 	Warehouse string `json:"warehouse,omitempty"`
+	// HousekeepingWarehouse executes what is asked beside the load: polls, and what the query history says afterwards.
+	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`
 	// Params are the adapter's own parameters.
 	Params json.RawMessage `json:"params,omitempty"`
 	// Prepare asks for sample data. Without it the table must exist.

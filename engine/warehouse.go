@@ -18,6 +18,8 @@ type Warehouse struct {
 	MinClusterCount   int    `json:"min_cluster_count"`
 	MaxClusterCount   int    `json:"max_cluster_count"`
 	ScalingPolicy     string `json:"scaling_policy"`
+	// AutoSuspendSeconds without a query suspend it; 0 is never, or not known.
+	AutoSuspendSeconds int `json:"-"`
 	// Running and Queued queries, of everybody.
 	Running int `json:"running"`
 	Queued  int `json:"queued"`

@@ -112,3 +112,14 @@ var resultFiles embed.FS
 
 // Results returns the files of the results database's schema, in the order in which they are applied.
 func Results() []File { return filesOf(resultFiles, "schema/results/") }
+
+// SnowflakeVersion is the version of the tables and views of an account to which runs are taken. It rises with each
+// change of schema/snowflake, whose comments name it.
+const SnowflakeVersion = 2
+
+//go:embed schema/snowflake/*.sql
+var snowflakeFiles embed.FS
+
+// Snowflake returns the files of a Snowflake account's schema, in the order in which they are applied. Each has one
+// statement.
+func Snowflake() []File { return filesOf(snowflakeFiles, "schema/snowflake/") }

@@ -29,13 +29,27 @@ const LeaseEnv = "LOADSTONE_TEST_LEASE"
 // Soak is the variable that has tests take as long, and try as much, as the soak does.
 const Soak = "LOADSTONE_SOAK"
 
-// Long leaves a test out of make test, which says go test -short, and to make check-ci: it takes many seconds, or
-// asserts with processes and a real clock what the simulation asserts of the same code in virtual time. The output
+// Long leaves a test out of make test, which says go test -short, and to make check-ci: it takes many seconds. The output
 // shows why. Call it first in the test.
 func Long(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("make check-ci: " + why)
+	}
+}
+
+// wholeEnv is set by make check, which has all tests, and all of each.
+const wholeEnv = "LOADSTONE_CHECK"
+
+// Whole reports whether tests try all that there is, as make check and make soak have it, or as much as CI waits for.
+func Whole() bool { return os.Getenv(wholeEnv) != "" || os.Getenv(Soak) != "" }
+
+// Simulated leaves a test out of make test and make check-ci, and to make check and make soak: the simulation asserts the
+// same of the same code in virtual time, over many more stories. Call it first in the test.
+func Simulated(t *testing.T) {
+	t.Helper()
+	if testing.Short() || !Whole() {
+		t.Skip("make check: the simulation plays it in virtual time; " + wholeEnv + "=1 has it run")
 	}
 }
 

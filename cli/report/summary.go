@@ -187,6 +187,10 @@ func printCost(p func(string, ...any), c *engine.Cost, standIn string) {
 	if c.WarehouseGeneration != "" && kind == "STANDARD" {
 		kind += " of generation " + c.WarehouseGeneration
 	}
+	if c.CausedCredits > 0 {
+		p("\twith all that the run caused until the warehouse suspended, %s s: %.3g credits, %.3g %s",
+			terminal.Seconds(c.CausedSeconds), c.CausedCredits, c.CausedPrice, c.Currency)
+	}
 	p("\t%s %s, %s at %.3g credits an hour, %.3g %s each (%s)", kind, c.WarehouseSize, clusters, c.CreditsPerHour,
 		c.CreditPrice, c.Currency, c.PriceList)
 }

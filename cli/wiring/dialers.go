@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/cluster/membership"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/pki"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 )
@@ -29,7 +29,7 @@ type nodeDialer interface {
 type nodeDialers struct {
 	security rpc.Security
 	// members is nil where the operator's certificates, token or leave to do without decide.
-	members *membership.Members
+	members *pki.Members
 	// store names the control store to nodes.
 	store            func(context.Context) (string, error)
 	version, process string
@@ -185,9 +185,9 @@ func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memo
 			positions = append(positions, name)
 			continue
 		}
-		address, err := membership.CheckAddress("--nodes", text)
+		address, err := pki.CheckAddress("--nodes", text)
 		if err == nil {
-			err = membership.CheckHost("--nodes", address)
+			err = pki.CheckHost("--nodes", address)
 		}
 		if err != nil {
 			return nil, nil, nil, err
@@ -236,7 +236,7 @@ func (s *Services) catalog(named map[string]bool) nodes.AddressCatalog {
 
 // openMembers begins to ask which nodes were revoked.
 func (s *Services) openMembers(ctx context.Context) {
-	s.Members = membership.New(membership.Options{Store: s.Store, Server: s.owner, Log: s.Log})
+	s.Members = pki.NewMembers(pki.MembersOptions{Store: s.Store, Server: s.owner, Log: s.Log})
 	if !s.options.Serves {
 		return
 	}

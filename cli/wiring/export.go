@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
@@ -64,6 +65,8 @@ func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connect
 			Record:      s.Results,
 			Detail:      s.Runs.Detail,
 			Account:     stager,
+			Connection:  connection,
+			SegmentWait: 10 * time.Second,
 			StatusStore: b,
 			RaiseEpochs: s.Store.RaiseRefreshEpochs,
 		}

@@ -3,10 +3,12 @@
 package wiring
 
 import (
+	"context"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
@@ -36,6 +38,11 @@ func snowflakeUnavailable(ref string) error {
 		}
 	}
 	return nil
+}
+
+// StandInDSN is a DSN as it is.
+func StandInDSN(_ context.Context, dsn secret.Secret, _ func() (string, error), _ func(func())) (secret.Secret, error) {
+	return dsn, nil
 }
 
 // SnowflakeDriver is one that opens nothing, and says why.

@@ -62,6 +62,25 @@ func StartSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server
 	return server, nil
 }
 
+// StandInDSN is a DSN as it is, but for that of a server's own stand-in: then another stand-in on the same Postgres is
+// started, and ended by what is given to onClose.
+func StandInDSN(ctx context.Context, dsn secret.Secret, postgres func() (string, error), onClose func(func())) (
+	secret.Secret, error) {
+	if !isStandIn(dsn.Reveal()) {
+		return dsn, nil
+	}
+	url, err := postgres()
+	if err != nil {
+		return dsn, err
+	}
+	server, err := StartSnowsim(ctx, snowsim.Options{Postgres: url, Log: zerolog.Nop()})
+	if err != nil {
+		return dsn, err
+	}
+	onClose(server.Close)
+	return secret.New("snowflake://" + server.DSN()), nil
+}
+
 // simulatedDriver is the Snowflake driver, which starts the stand-in when a
 // config names it for the first time.
 type simulatedDriver struct {

@@ -25,8 +25,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
-	"github.com/loadstone-db/loadstone/engine/cluster/membership"
 	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/pki"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
@@ -128,7 +128,7 @@ type Services struct {
 	Plugins *library.Library
 	Runs    *run.Service
 	// Members decide who is a node.
-	Members  *membership.Members
+	Members  *pki.Members
 	Matrices *matrix.Service
 	// Roster is the nodes as operators see them.
 	Roster *clusternodes.Admin

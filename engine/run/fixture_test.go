@@ -154,6 +154,10 @@ func (f *fixture) scenario(change func(*engine.Scenario)) engine.Scenario {
 	if change != nil {
 		change(&sc)
 	}
+	// As fast as it goes, four connections take all of a processor, and no test asks for that.
+	if sc.Workload.LoadMode == engine.LoadConcurrency && sc.Workload.ThinkTimeMs == 0 {
+		sc.Workload.ThinkTimeMs = 5
+	}
 	return sc
 }
 

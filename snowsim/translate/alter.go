@@ -94,6 +94,65 @@ func (p *parser) alteration(t, changed *tableEntry) []string {
 	return nil
 }
 
+// alterInto changes a table into what CREATE OR ALTER TABLE declares: rows, grants and what else belongs to it stay, and
+// what a dropped column held is lost. New columns come last.
+func (p *parser) alterInto(t *tableEntry, d *tableDDL) *Plan {
+	refuse := func(format string, args ...any) {
+		p.fail(protocol.CompilationError("391420", "0A000", "CREATE OR ALTER TABLE: "+format, args...))
+	}
+	switch {
+	case t.Kind == kindView:
+		p.fail(existsAs(t.name, "VIEW"))
+	case t.Kind != d.Kind || t.Temporary != d.Temporary:
+		refuse("the kind of table '%s' cannot be changed.", displayName(t.name.object))
+	case d.query != "" || len(d.Keys) > 0 || len(t.Keys) > 0 || len(d.sequences) > 0 || d.ClusterBy != t.ClusterBy:
+		p.fail(protocol.NotSimulated("CREATE OR ALTER TABLE with a query, keys, AUTOINCREMENT or another clustering key"))
+	}
+	changed := *t
+	changed.Comment, changed.Columns = d.Comment, nil
+	altered := "ALTER TABLE " + t.name.postgres() + " "
+	var statements []string
+	for _, c := range t.Columns {
+		i := slices.IndexFunc(d.Columns, func(want columnMeta) bool { return want.Name == c.Name })
+		if i < 0 {
+			statements = append(statements, altered+"DROP COLUMN "+quote(c.Postgres))
+			continue
+		}
+		want := d.Columns[i]
+		if want.Type != c.Type || want.Precision != c.Precision || want.Scale != c.Scale || want.Length != c.Length {
+			p.fail(protocol.NotSimulated("CREATE OR ALTER TABLE that changes the type of a column"))
+		}
+		if want.Nullable != c.Nullable {
+			how := "SET"
+			if want.Nullable {
+				how = "DROP"
+			}
+			statements = append(statements, altered+"ALTER COLUMN "+quote(c.Postgres)+" "+how+" NOT NULL")
+		}
+		changed.Columns = append(changed.Columns, want)
+	}
+	there := len(changed.Columns)
+	for i, c := range d.Columns {
+		if slices.ContainsFunc(t.Columns, func(have columnMeta) bool { return have.Name == c.Name }) {
+			if i >= there {
+				refuse("a new column stands before '%s'; new ones come last.", displayName(c.Name))
+			}
+			continue
+		}
+		statements = append(statements, altered+"ADD COLUMN "+d.definitions[i])
+		changed.Columns = append(changed.Columns, c)
+	}
+	return p.ddlPlan("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := execAll(ctx, conn, statements...); err != nil {
+			return err
+		}
+		if err := changed.fillColumns(ctx, conn, p.account.displayName); err != nil {
+			return Error(err)
+		}
+		return p.account.writeTable(ctx, conn, &changed)
+	})
+}
+
 // addColumn reads the column of ADD [COLUMN].
 func (p *parser) addColumn(altered string, changed *tableEntry) []string {
 	d := &tableDDL{tableMeta: changed.tableMeta}

@@ -16,6 +16,10 @@ import (
 func (p *parser) create() *Plan {
 	p.expect("CREATE")
 	replace := p.accept("OR", "REPLACE")
+	alter := !replace && p.accept("OR", "ALTER")
+	if alter && !p.is("TABLE") {
+		p.fail(protocol.NotSimulated("CREATE OR ALTER %s", p.peek().text))
+	}
 	switch {
 	case p.accept("WAREHOUSE"):
 		return p.createWarehouse(warehouse.TypeStandard)
@@ -26,7 +30,7 @@ func (p *parser) create() *Plan {
 	case p.accept("VIEW"):
 		return p.createView(replace)
 	}
-	d := &tableDDL{replace: replace}
+	d := &tableDDL{replace: replace, alter: alter}
 	d.Kind = warehouse.Standard.String()
 	if p.accept("TRANSIENT") {
 		d.Temporary = "TRANSIENT"
@@ -51,6 +55,7 @@ func (p *parser) create() *Plan {
 type tableDDL struct {
 	tableMeta
 	replace     bool
+	alter       bool // CREATE OR ALTER
 	ifNotExists bool
 	definitions []string // columns and enforced constraints, for Postgres
 	sequences   []string // of AUTOINCREMENT columns: CREATE and ALTER … OWNED BY
@@ -98,6 +103,9 @@ func (p *parser) createTable(d *tableDDL) *Plan {
 	if existing != nil && d.replace && existing.Kind == kindView {
 		p.fail(existsAs(n, "VIEW"))
 	}
+	if existing != nil && d.alter {
+		return p.alterInto(existing, d)
+	}
 	if existing != nil && !d.replace {
 		if d.ifNotExists {
 			return p.statusPlan(n.object + " already exists, statement succeeded.")
@@ -129,7 +137,7 @@ func (p *parser) checkReplaced(existing *tableEntry, d *tableDDL) {
 			"already exists, but current role has no privileges on it. "+
 			"If this is unexpected and you cannot resolve this problem, contact your system administrator. ACCOUNTADMIN role "+
 			"may be required to manage the privileges on the object.", displayName(d.Table))})
-	case d.replace && !p.hasTablePrivilege("OWNERSHIP", existing):
+	case (d.replace || d.alter) && !p.hasTablePrivilege("OWNERSHIP", existing):
 		p.fail(insufficient("table", displayName(d.Table)))
 	}
 }

@@ -47,10 +47,30 @@ func (p *parser) tableFunction() (sql string, generates bool) {
 	if p.is("GENERATOR") {
 		return p.generator(), true
 	}
-	if p.isAny("FLATTEN", "RESULT_SCAN") || p.peek().kind == tokenText {
+	if p.is("FLATTEN") {
+		return p.flatten(), false
+	}
+	if p.is("RESULT_SCAN") || p.peek().kind == tokenText {
 		p.fail(protocol.NotSimulated("TABLE(%s)", p.peek().text))
 	}
 	return p.historyFunction(), false
+}
+
+// flatten reads FLATTEN([INPUT =>] array): a row for each element. Objects, PATH, OUTER, RECURSIVE and MODE are not had.
+func (p *parser) flatten() string {
+	p.next()
+	var e expr
+	p.inParentheses(func() {
+		if p.accept("INPUT") {
+			p.expectSymbol("=>")
+		}
+		e = p.expression()
+		if p.isSymbol(",") {
+			p.fail(protocol.NotSimulated("FLATTEN with more than INPUT"))
+		}
+	})
+	return `(SELECT 1::bigint AS "SEQ", NULL::text AS "KEY", '[' || (n - 1) || ']' AS "PATH", n - 1 AS "INDEX", v AS "VALUE"
+		FROM jsonb_array_elements(` + e.sql + `) WITH ORDINALITY AS e(v, n))`
 }
 
 // generator reads GENERATOR(ROWCOUNT => n).

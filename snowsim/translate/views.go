@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
-// createView reads CREATE [OR REPLACE] VIEW v [COMMENT = '…'] AS query.
+// createView reads CREATE [OR REPLACE] VIEW v [COPY GRANTS] [COMMENT = '…'] AS query.
 func (p *parser) createView(replace bool) *Plan {
 	if p.is("IF", "NOT", "EXISTS") {
 		p.fail(protocol.NotSimulated("CREATE VIEW IF NOT EXISTS"))
@@ -18,6 +18,9 @@ func (p *parser) createView(replace bool) *Plan {
 	n := p.name()
 	v := &tableEntry{name: n, tableMeta: tableMeta{Kind: kindView, Database: n.database, Schema: n.schema,
 		Table: n.object, Owner: p.session.Role, CreatedOn: p.account.host.Now().UTC()}}
+	if p.accept("COPY", "GRANTS") && !replace {
+		p.fail(protocol.CompilationError("001003", "42000", "COPY GRANTS needs OR REPLACE."))
+	}
 	if p.accept("COMMENT") {
 		p.acceptSymbol("=")
 		v.Comment = p.constant()

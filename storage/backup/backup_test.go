@@ -26,6 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -56,12 +57,11 @@ func (b bytesSource) Open(context.Context) (io.ReadCloser, error) {
 
 const part = "not really Parquet"
 
-// filled is a control store with something of everything, and its record.
-func filled(t testing.TB, dsn, key string, record *results.Results) {
+// filledPlace is one whose control store has something of everything, and so has its record.
+func filledPlace(t testing.TB) place {
 	t.Helper()
-	ctx := t.Context()
-	must(t, schema.Apply(ctx, dsn))
-	s := open(t, dsn, key)
+	ctx, at := t.Context(), newPlaceOn(t, postgrestest.NewControl(t))
+	s := open(t, at.dsn, at.key)
 	defer s.Close()
 	_, err := s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres",
 		DSN: "postgres://ada:secret@db.example:5432/shop"})
@@ -81,13 +81,14 @@ func filled(t testing.TB, dsn, key string, record *results.Results) {
 	}
 	a := engine.Artifact{RunID: "r1", ResultID: "r1", Kind: "executions", Name: "executions-1.parquet", SizeBytes: 18,
 		SHA256: backup.Sum([]byte(part))}
-	must(t, record.Put(ctx, a, bytesSource(part)))
+	must(t, at.record.Put(ctx, a, bytesSource(part)))
 	must(t, s.SaveArtifact(ctx, 0, a))
 	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "kept"})
 	must(t, err)
 	must(t, s.AppendAudit(ctx, store.AuditEntry{Action: "run.start", Object: "r1"}))
 	_, err = s.SaveSetting(ctx, store.Setting{Name: "notifications", Value: []byte(`{}`), Secret: []byte("hush")})
 	must(t, err)
+	return at
 }
 
 func write(t testing.TB, dsn, path string, o backup.Options) backup.Manifest {
@@ -106,18 +107,23 @@ type place struct {
 	record   *results.Results
 }
 
+// newPlace is one whose database is empty.
 func newPlace(t testing.TB) place {
+	t.Helper()
+	return newPlaceOn(t, pgtest.Start(t).NewDatabase(t))
+}
+
+func newPlaceOn(t testing.TB, dsn string) place {
 	t.Helper()
 	record, err := results.Open(t.TempDir())
 	must(t, err)
-	return place{pgtest.Start(t).NewDatabase(t), filepath.Join(t.TempDir(), "key"), record}
+	return place{dsn, filepath.Join(t.TempDir(), "key"), record}
 }
 
 // TestABackupInARotation has the key of all that is in it, whatever becomes sealed meanwhile, and goes on with no rotation
 // that another server has begun.
 func TestABackupInARotation(t *testing.T) {
-	ctx, from, to := t.Context(), newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	ctx, from, to := t.Context(), filledPlace(t), newPlace(t)
 	keys, err := keyring.Open(from.key)
 	must(t, err)
 	s, err := storagepostgres.Open(ctx, from.dsn, keys, postgres.NewDriver())
@@ -157,8 +163,7 @@ func TestABackupInARotation(t *testing.T) {
 // TestRestored: what is restored is what was backed up, secrets included, and it goes on from there.
 func TestRestored(t *testing.T) {
 	ctx := t.Context()
-	from, to := newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	from, to := filledPlace(t), newPlace(t)
 	readKey := func() ([]byte, error) { return os.ReadFile(from.key) }
 	path := filepath.Join(t.TempDir(), "b")
 	m := write(t, from.dsn, path, backup.Options{Program: "1.2.3", Parts: from.record, Key: readKey})
@@ -217,8 +222,7 @@ func TestRestored(t *testing.T) {
 
 // TestABackupWithOldNamesIsRestored: until schema version 15 a table of a backup, and a column of it, had other names.
 func TestABackupWithOldNamesIsRestored(t *testing.T) {
-	ctx, from, to := t.Context(), newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	ctx, from, to := t.Context(), filledPlace(t), newPlace(t)
 	s := open(t, from.dsn, from.key)
 	must(t, s.SetNodeDesiredState(ctx, "n-1", nodes.DesiredDrain, "ada"))
 	s.Close()
@@ -264,9 +268,7 @@ func TestABackupWithOldNamesIsRestored(t *testing.T) {
 // TestNotEmpty: what is there is not overwritten without being asked, and never under a server.
 func TestNotEmpty(t *testing.T) {
 	ctx := t.Context()
-	from, to := newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
-	filled(t, to.dsn, to.key, to.record)
+	from, to := filledPlace(t), filledPlace(t)
 	s := open(t, to.dsn, to.key)
 	must(t, s.DeleteRun(ctx, "r1"))
 	path := filepath.Join(t.TempDir(), "b")
@@ -336,8 +338,7 @@ func twice(t *testing.T, whole []byte, name string) []byte {
 
 // TestBadFiles: what is damaged, cut short, of another program or newer is refused before anything is changed.
 func TestBadFiles(t *testing.T) {
-	from := newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	from := filledPlace(t)
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
 	write(t, from.dsn, good, backup.Options{Parts: from.record})
@@ -432,8 +433,7 @@ func TestBadFiles(t *testing.T) {
 // TestOfOneMoment: while runs come and go, each in one transaction with its row of results, a backup has both or
 // neither.
 func TestOfOneMoment(t *testing.T) {
-	from := newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	from := filledPlace(t)
 	s := open(t, from.dsn, from.key)
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())

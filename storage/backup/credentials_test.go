@@ -25,8 +25,7 @@ func TestARestoreBringsNobodyBack(t *testing.T) {
 	for name, keep := range map[string]bool{"tokens void": false, "tokens kept": true} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			at := newPlace(t)
-			filled(t, at.dsn, at.key, at.record)
+			at := filledPlace(t)
 			s := open(t, at.dsn, at.key)
 			admin, err := s.EnsureAdmin(ctx, "root")
 			must(t, err)
@@ -120,9 +119,7 @@ func TestARestoreBringsNobodyBack(t *testing.T) {
 
 // TestUsersOfAnotherHistoryAreNotLocked: a store that shares no user with the backup has deleted none of them.
 func TestUsersOfAnotherHistoryAreNotLocked(t *testing.T) {
-	ctx, from, to := t.Context(), newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
-	filled(t, to.dsn, to.key, to.record)
+	ctx, from, to := t.Context(), filledPlace(t), filledPlace(t)
 	for _, p := range []place{from, to} {
 		s := open(t, p.dsn, p.key)
 		_, err := s.EnsureAdmin(ctx, "root")
@@ -143,8 +140,7 @@ func TestUsersOfAnotherHistoryAreNotLocked(t *testing.T) {
 // TestALockedAdminIsReplaced: a restore may lock the only admin of the backup. It says so, and who has the machine signs
 // in as a new one.
 func TestALockedAdminIsReplaced(t *testing.T) {
-	ctx, at := t.Context(), newPlace(t)
-	filled(t, at.dsn, at.key, at.record)
+	ctx, at := t.Context(), filledPlace(t)
 	s := open(t, at.dsn, at.key)
 	admin, err := s.EnsureAdmin(ctx, "admin")
 	must(t, err)

@@ -87,8 +87,7 @@ func until(t *testing.T, c *coordinator.Coordinator, name string, want catalog.S
 
 // TestContinuousQueriesRest: a restored server stops no run and tells nobody, until somebody creates the queries again.
 func TestContinuousQueriesRest(t *testing.T) {
-	from, to := newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	from, to := filledPlace(t), newPlace(t)
 	s := open(t, from.dsn, from.key)
 	f := &feeds{}
 	c := looksAfter(t, s, f)
@@ -143,8 +142,7 @@ func TestContinuousQueriesRest(t *testing.T) {
 
 // TestOlderThanStreams: a backup that has nothing of the catalog of streams makes a store on which queries run.
 func TestOlderThanStreams(t *testing.T) {
-	from, to := newPlace(t), newPlace(t)
-	filled(t, from.dsn, from.key, from.record)
+	from, to := filledPlace(t), newPlace(t)
 	path := filepath.Join(t.TempDir(), "b")
 	write(t, from.dsn, path, backup.Options{})
 	whole, err := os.ReadFile(path)

@@ -19,9 +19,8 @@ func docsArePlanned(t *testing.T, c *pgx.Conn) {
 			t.Fatal(err)
 		}
 		queries := regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
-		for _, m := range regexp.MustCompile(`loadstone sql(?: --format \w+)? "(SELECT [^"]+)"`).FindAllStringSubmatch(string(text), -1) {
-			queries = append(queries, m)
-		}
+		command := regexp.MustCompile(`loadstone sql(?: --format \w+)? "(SELECT [^"]+)"`)
+		queries = append(queries, command.FindAllStringSubmatch(string(text), -1)...)
 		for _, m := range queries {
 			seen++
 			rows, err := c.Query(t.Context(), "EXPLAIN "+strings.TrimSpace(m[1]), pgx.QueryExecModeSimpleProtocol)

@@ -29,7 +29,7 @@ func scanNodeAddress(row pgx.Row) (a store.NodeAddress, err error) {
 	return a, err
 }
 
-// AddNodeAddress implements membership.Store.
+// AddNodeAddress implements pki.MemberStore.
 func (r NodeStore) AddNodeAddress(ctx context.Context, address, by string) (store.NodeAddress, error) {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
@@ -41,7 +41,7 @@ func (r NodeStore) AddNodeAddress(ctx context.Context, address, by string) (stor
 	return a, dberr.Failed("adding the node at "+address, err)
 }
 
-// RemoveNodeAddress implements membership.Store.
+// RemoveNodeAddress implements pki.MemberStore.
 func (r NodeStore) RemoveNodeAddress(ctx context.Context, address string) error {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
@@ -52,7 +52,7 @@ func (r NodeStore) RemoveNodeAddress(ctx context.Context, address string) error 
 	return dberr.Failed("removing the node at "+address, err)
 }
 
-// NodeAddresses implements membership.Store.
+// NodeAddresses implements pki.MemberStore.
 func (r NodeStore) NodeAddresses(ctx context.Context) ([]store.NodeAddress, error) {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()

@@ -209,43 +209,7 @@ func (r *CatalogStore) SetWorkers(ctx context.Context, workers []catalog.Worker)
 	return dberr.Failed("keeping the workers of streams", err)
 }
 
-// catalogIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
-const catalogIdleTimeout = 30 * time.Second
-
 // WatchCatalog implements catalog.Store, on a connection of its own.
 func (r *CatalogStore) WatchCatalog(ctx context.Context, heard func()) error {
-	const what = "listening to the catalog of streams"
-	conn, err := pgx.ConnectConfig(ctx, r.Pool.Config().ConnConfig.Copy())
-	if err != nil {
-		return dberr.Failed(what, err)
-	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+catalogChannel); err != nil {
-		return dberr.Failed(what, err)
-	}
-	heard()
-	for {
-		waiting, cancel := context.WithTimeout(ctx, catalogIdleTimeout)
-		_, err := conn.WaitForNotification(waiting)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil:
-			heard()
-		case !errors.Is(err, context.DeadlineExceeded):
-			return dberr.Failed(what, err)
-		default:
-			asking, cancel := context.WithTimeout(ctx, catalogIdleTimeout)
-			err := conn.Ping(asking)
-			cancel()
-			if err != nil {
-				return dberr.Failed(what, err)
-			}
-		}
-	}
+	return listen(ctx, r.Pool, catalogChannel, "listening to the catalog of streams", heard)
 }

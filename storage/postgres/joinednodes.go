@@ -6,7 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// NoteJoinedAddress implements membership.Store.
+// NoteJoinedAddress implements pki.MemberStore.
 func (s *Store) NoteJoinedAddress(ctx context.Context, server, address string) error {
 	_, err := s.pool.Exec(
 		ctx,
@@ -17,7 +17,7 @@ func (s *Store) NoteJoinedAddress(ctx context.Context, server, address string) e
 	return dberr.Failed("noting that a node has joined", err)
 }
 
-// HasJoinedAddress implements membership.Store.
+// HasJoinedAddress implements pki.MemberStore.
 func (s *Store) HasJoinedAddress(ctx context.Context, server, address string) (joined bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM joined_node_addresses
 		WHERE server = $1 AND address = $2)`, server, address).Scan(&joined)

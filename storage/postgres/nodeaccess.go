@@ -18,7 +18,7 @@ import (
 // authorityContext binds the sealed key of the authority.
 const authorityContext = "node-authority"
 
-// EnsureNodeAuthority implements membership.Store.
+// EnsureNodeAuthority implements pki.MemberStore.
 func (s *Store) EnsureNodeAuthority(ctx context.Context, fresh func() (store.NodeAuthority, error)) (
 	store.NodeAuthority, error) {
 	ctx, cancel := bounded(ctx)
@@ -65,7 +65,7 @@ func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err e
 // tokenRetention is how long a token that is over is remembered, to say why it is refused.
 const tokenRetention = "30 days"
 
-// CreateNodeToken implements membership.Store. The store's clock decides when it ends.
+// CreateNodeToken implements pki.MemberStore. The store's clock decides when it ends.
 func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSHA256 [32]byte,
 	valid time.Duration) (made store.NodeToken, err error) {
 	ctx, cancel := bounded(ctx)
@@ -103,7 +103,7 @@ func lockNode(ctx context.Context, tx pgx.Tx, nodeID string) error {
 	return err
 }
 
-// AdmitNode implements membership.Store.
+// AdmitNode implements pki.MemberStore.
 func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSHA256 [32]byte) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -178,7 +178,7 @@ func keepCertificate(ctx context.Context, tx pgx.Tx, c store.NodeCertificate, to
 	return err
 }
 
-// RenewNode implements membership.Store.
+// RenewNode implements pki.MemberStore.
 func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -202,7 +202,7 @@ func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial s
 	return dberr.Failed("renewing the certificate of "+c.NodeID, err)
 }
 
-// RevokeNode implements membership.Store.
+// RevokeNode implements pki.MemberStore.
 func (s *Store) RevokeNode(ctx context.Context, nodeID, by string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -227,7 +227,7 @@ func (s *Store) RevokeNode(ctx context.Context, nodeID, by string) error {
 	return dberr.Failed("revoking the node "+nodeID, err)
 }
 
-// RevokedNodes implements membership.Store.
+// RevokedNodes implements pki.MemberStore.
 func (s *Store) RevokedNodes(ctx context.Context) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -339,26 +339,9 @@ func (q RefreshQueue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	return dberr.Failed("forgetting workers that are gone", err)
 }
 
-// AwaitRefreshes implements refresh.Refreshes, on a connection of its own, so that none is taken that others wait for.
+// AwaitRefreshes implements refresh.Refreshes, on a connection of its own.
 func (q RefreshQueue) AwaitRefreshes(ctx context.Context, told func()) error {
-	conn, err := pgx.ConnectConfig(ctx, q.Pool.Config().ConnConfig)
-	if err != nil {
-		return fmt.Errorf("waiting for something to refresh: %w", dberr.Map(err))
-	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
-	if _, err := conn.Exec(ctx, "LISTEN loadstone_refresh"); err != nil {
-		return dberr.Failed("waiting for something to refresh", err)
-	}
-	for {
-		told()
-		if _, err := conn.WaitForNotification(ctx); err != nil {
-			return dberr.Failed("waiting for something to refresh", err)
-		}
-	}
+	return listen(ctx, q.Pool, "loadstone_refresh", "waiting for something to refresh", told)
 }
 
 // pauses are what release_refresh waits after each failure.

@@ -4,8 +4,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,9 +13,6 @@ import (
 
 // rightsChannel is where changes of rights are told of. It is the database's, whatever the schema.
 const rightsChannel = "loadstone_rights"
-
-// rightsIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
-const rightsIdleTimeout = 30 * time.Second
 
 // RightsRevision implements auth.RightsStore.
 func (s *Store) RightsRevision(ctx context.Context) (rights, tokens int64, err error) {
@@ -29,40 +24,7 @@ func (s *Store) RightsRevision(ctx context.Context) (rights, tokens int64, err e
 
 // WatchRights implements auth.RightsStore, on a connection of its own.
 func (s *Store) WatchRights(ctx context.Context, heard func()) error {
-	const what = "listening to changes of rights"
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig.Copy())
-	if err != nil {
-		return dberr.Failed(what, err)
-	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+rightsChannel); err != nil {
-		return dberr.Failed(what, err)
-	}
-	heard()
-	for {
-		waiting, cancel := context.WithTimeout(ctx, rightsIdleTimeout)
-		_, err := conn.WaitForNotification(waiting)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil:
-			heard()
-		case !errors.Is(err, context.DeadlineExceeded):
-			return dberr.Failed(what, err)
-		default:
-			asking, cancel := context.WithTimeout(ctx, rightsIdleTimeout)
-			err := conn.Ping(asking)
-			cancel()
-			if err != nil {
-				return dberr.Failed(what, err)
-			}
-		}
-	}
+	return listen(ctx, s.pool, rightsChannel, "listening to changes of rights", heard)
 }
 
 // ValidTokens implements auth.Tokens.

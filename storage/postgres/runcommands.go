@@ -5,9 +5,7 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,9 +17,6 @@ import (
 
 // commandChannel is where new commands are told of. It is the database's, whatever the schema.
 const commandChannel = "loadstone_run_commands"
-
-// commandIdleTimeout is how long nothing may be heard until the connection is asked whether it is there.
-const commandIdleTimeout = 30 * time.Second
 
 // RunCommandStore implements run.CommandStore. Its calls last as long as their context and the pool allow.
 type RunCommandStore struct{ Pool *pgxpool.Pool }
@@ -88,39 +83,5 @@ func (w RunCommandStore) AckRunCommand(ctx context.Context, seq int64, server st
 
 // WatchRunCommands implements run.CommandStore, on a connection of its own.
 func (w RunCommandStore) WatchRunCommands(ctx context.Context, heard func()) error {
-	conn, err := pgx.ConnectConfig(ctx, w.Pool.Config().ConnConfig.Copy())
-	if err != nil {
-		return dberr.Failed("listening to what is wanted of runs", err)
-	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+commandChannel); err != nil {
-		return dberr.Failed("listening to what is wanted of runs", err)
-	}
-	for {
-		heard()
-		for silent := true; silent; {
-			waiting, cancel := context.WithTimeout(ctx, commandIdleTimeout)
-			_, err := conn.WaitForNotification(waiting)
-			cancel()
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case err == nil:
-				silent = false
-			case !errors.Is(err, context.DeadlineExceeded):
-				return dberr.Failed("listening to what is wanted of runs", err)
-			default:
-				asking, cancel := context.WithTimeout(ctx, commandIdleTimeout)
-				err := conn.Ping(asking)
-				cancel()
-				if err != nil {
-					return dberr.Failed("listening to what is wanted of runs", err)
-				}
-			}
-		}
-	}
+	return listen(ctx, w.Pool, commandChannel, "listening to what is wanted of runs", heard)
 }

@@ -20,7 +20,7 @@ func ScanToken(row pgx.Row) (t store.NodeToken, err error) {
 	return t, err
 }
 
-// NodeTokens implements membership.Store.
+// NodeTokens implements pki.MemberStore.
 func (r NodeStore) NodeTokens(ctx context.Context) ([]store.NodeToken, error) {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()
@@ -33,7 +33,7 @@ func (r NodeStore) NodeTokens(ctx context.Context) ([]store.NodeToken, error) {
 	return all, dberr.Failed("listing the tokens by which nodes join", err)
 }
 
-// RevokeNodeToken implements membership.Store. What is over stays remembered, to say why it is refused.
+// RevokeNodeToken implements pki.MemberStore. What is over stays remembered, to say why it is refused.
 func (r NodeStore) RevokeNodeToken(ctx context.Context, id string) error {
 	ctx, cancel := nodeBounded(ctx)
 	defer cancel()

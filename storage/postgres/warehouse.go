@@ -53,14 +53,15 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 func pollColumns(running, queued string) string {
 	return `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, coalesce(started_clusters, 0),
 		coalesce(` + running + `, 0), coalesce(` + queued +
-		`, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse `
+		`, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse,
+		CASE WHEN raw_result ->> 'auto_suspend' ~ '^[0-9]{1,9}$' THEN (raw_result ->> 'auto_suspend')::integer ELSE 0 END `
 }
 
 func toPoll(row pgx.CollectableRow) (p engine.WarehousePoint, err error) {
 	var at time.Time
 	err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued,
 		&p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy, &p.Generation,
-		&p.FallbackWarehouse)
+		&p.FallbackWarehouse, &p.AutoSuspendSeconds)
 	p.Timestamp = engine.At(at)
 	p.PolledAt = p.Timestamp
 	return p, err

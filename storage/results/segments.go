@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -66,9 +67,36 @@ func (f *Results) RemoveSegments(ctx context.Context, runID string, below int64,
 
 // LatestSegment opens the newest segment of a run; a run that has none yet is store.ErrNotFound.
 func (f *Results) LatestSegment(ctx context.Context, runID string) (*segment.File, error) {
-	names, err := f.objects.Names(ctx, runID)
+	name, err := f.latestSegment(ctx, runID)
 	if err != nil {
 		return nil, err
+	}
+	return f.OpenSegment(ctx, runID, name)
+}
+
+// LatestSegmentContent implements snowflakeexport.Record.
+func (f *Results) LatestSegmentContent(ctx context.Context, runID string) ([]byte, error) {
+	name, err := f.latestSegment(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	file, _, err := f.SegmentContent(ctx, runID, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading segment %s of run %s: %w", name, runID, err)
+	}
+	return content, nil
+}
+
+// latestSegment is the name of the newest one.
+func (f *Results) latestSegment(ctx context.Context, runID string) (string, error) {
+	names, err := f.objects.Names(ctx, runID)
+	if err != nil {
+		return "", err
 	}
 	latest, newest := "", int64(-1)
 	for _, name := range names {
@@ -77,7 +105,7 @@ func (f *Results) LatestSegment(ctx context.Context, runID string) (*segment.Fil
 		}
 	}
 	if latest == "" {
-		return nil, store.ErrNotFound
+		return "", store.ErrNotFound
 	}
-	return f.OpenSegment(ctx, runID, latest)
+	return latest, nil
 }

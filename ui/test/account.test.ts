@@ -78,6 +78,9 @@ const cost: Cost = {
   currency: 'USD',
   price: 0.0501,
   run_price: 0.075,
+  caused_seconds: 310,
+  caused_credits: 0.09,
+  caused_price: 0.27,
   price_per_million_operations: 4.2,
   price_list: 'list of 2026',
   notes: ['Storage is not in it.'],
@@ -89,6 +92,7 @@ describe('the cost card', () => {
     expect(shown).toMatch(/a million operations 4\.20 USD/);
     expect(shown).toMatch(/measurement 0\.0501 USD/);
     expect(shown).toMatch(/whole run 0\.0750 USD/);
+    expect(shown).toMatch(/until it suspended 0\.270 USD/);
     expect(shown).toContain(
       'BENCH_WH, standard X-Small: 1 cluster at 1.00 credits an hour, 3.00 USD each (list of 2026). ' +
         'Storage is not in it.',

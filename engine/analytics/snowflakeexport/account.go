@@ -24,8 +24,6 @@ const (
 	// CodeNameTaken and CodeOtherKind: something of another kind has the name.
 	CodeNameTaken = "001998"
 	CodeOtherKind = "003041"
-	// codeThere: another server has made it a moment ago, between the look and the making.
-	codeThere = "002002"
 	// codeCancelled: somebody has cancelled the statement, or aborted its transaction.
 	codeCancelled = "000604"
 )
@@ -58,13 +56,4 @@ func Quoted(name any) string {
 		return text
 	}
 	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-}
-
-// Named lists what is of one kind: "the table A", "the tables A and B".
-func Named(kind string, names []string) string {
-	if len(names) == 1 {
-		return "the " + kind + " " + names[0]
-	}
-	last := len(names) - 1
-	return "the " + kind + "s " + strings.Join(names[:last], ", ") + " and " + names[last]
 }

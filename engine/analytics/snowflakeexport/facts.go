@@ -2,104 +2,84 @@ package snowflakeexport
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// facts are what is known of a run besides its executions: its row in TEST_RESULTS, and the polls of its warehouse. The
-// row comes last, after all parts, so that views show whole runs.
-type facts struct {
-	columns []string
-	values  []any
-	polls   [][]any
-}
-
-// pollsPerInsert are in one INSERT.
-const pollsPerInsert = 200
-
-var pollColumns = []string{"RUN_ID", "TIMESTAMP", "ELAPSED_SECONDS", "WAREHOUSE_NAME", "STATE", "WAREHOUSE_TYPE",
-	"WAREHOUSE_SIZE", "STARTED_CLUSTERS", "RUNNING", "QUEUED", "MIN_CLUSTER_COUNT", "MAX_CLUSTER_COUNT", "SCALING_POLICY"}
-
-func factsOf(d engine.RunDetail, points []engine.WarehousePoint) facts {
-	f := facts{}
-	set := func(column string, value any) {
-		f.columns, f.values = append(f.columns, column), append(f.values, value)
-	}
-	scenario := d.Scenario
-	set("RUN_ID", d.RunID)
-	set("RUN_NAME", d.RunName)
-	set("TEMPLATE_NAME", scenario.TemplateName)
-	set("ADAPTER", scenario.Target.Adapter)
-	set("TABLE_NAME", scenario.Target.TableName)
-	set("STATUS", string(d.Status))
-	set("LOAD_MODE", string(scenario.Workload.LoadMode))
-	set("START_TIME", moment(d.StartTime))
-	set("END_TIME", moment(d.EndTime))
-	set("CREATED_BY", d.CreatedBy)
-	if s := d.Summary; s != nil {
-		set("VERDICT", s.Verdict)
-		set("SIMULATED", s.Simulated)
-		set("DURATION_SECONDS", s.DurationSeconds)
-		if s.QPS != nil {
-			set("QPS", *s.QPS)
+// complete adds to a row of the control store what the account has besides.
+func complete(table string, r Row, d *engine.RunDetail) {
+	switch table {
+	case Steps:
+		r["target_workers"] = r["total_target_connections"]
+	case Polls:
+		if len(r["elapsed_seconds"]) == 0 || string(r["elapsed_seconds"]) == "null" {
+			r.set("elapsed_seconds", 0)
 		}
-		if c := s.Cost; c != nil {
-			set("WAREHOUSE_NAME", c.Warehouse)
-			set("WAREHOUSE_SIZE", c.WarehouseSize)
-			set("CREDITS", c.Credits)
-			set("PRICE", c.Price)
-			set("CURRENCY", c.Currency)
-			if c.PricePerMillion != nil {
-				set("PRICE_PER_MILLION", *c.PricePerMillion)
-			}
+	case Results:
+		completeResult(r)
+		var id string
+		if json.Unmarshal(r["test_id"], &id) == nil && id == d.RunID {
+			completeParent(r, d)
 		}
 	}
-	for _, p := range points {
-		f.polls = append(f.polls, []any{d.RunID, moment(p.Timestamp), p.ElapsedSeconds, p.Name, p.State, p.Type, p.Size,
-			p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, p.ScalingPolicy})
-	}
-	return f
 }
 
-// moment is a time as a bound value, nil for none.
-func moment(t engine.Time) any {
-	if t.IsZero() {
-		return nil
+// completeResult adds what the generator saw, under the names that tell it from what the account says.
+func completeResult(r Row) {
+	for _, p := range []string{"p50", "p95", "p99"} {
+		r["app_"+p+"_ms"] = r[p+"_latency_ms"]
 	}
-	return t.Time
+	var e engine.Enrichment
+	if len(r["enrichment"]) == 0 || json.Unmarshal(r["enrichment"], &e) != nil || e.Total == nil {
+		return
+	}
+	// Of the same executions: percentiles of the differences are in QUERY_EXECUTIONS.
+	r.set("app_overhead_p50_ms", e.Total.ClientMs.P50-e.Total.ServerMs.P50)
+	r.set("app_overhead_p95_ms", e.Total.ClientMs.P95-e.Total.ServerMs.P95)
+	r.set("app_overhead_p99_ms", e.Total.ClientMs.P99-e.Total.ServerMs.P99)
 }
 
-// fingerprint tells whether anything of them has changed.
-func (f facts) fingerprint() (string, error) {
-	text, err := json.Marshal([]any{f.columns, f.values, f.polls})
-	if err != nil {
-		return "", fmt.Errorf("writing what is known of a run: %w", err)
+// completeParent adds to the row of a run what the views show of it.
+func completeParent(r Row, d *engine.RunDetail) {
+	scenario := &d.Scenario
+	for name, value := range map[string]any{"run_name": d.RunName, "template_name": scenario.TemplateName,
+		"adapter": scenario.Target.Adapter, "table_name": scenario.Target.TableName, "status": d.Status,
+		"load_mode": scenario.Workload.LoadMode, "start_time": d.StartTime, "end_time": d.EndTime,
+		"created_by": d.CreatedBy} {
+		r.set(name, value)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]), nil
+	r.set("enrichment_status", d.Enrichment.Status) // SKIPPED is not in the control store's own row
+	s := d.Summary
+	if s == nil {
+		return
+	}
+	r.set("verdict", s.Verdict)
+	r.set("simulated", s.Simulated)
+	r.set("duration_seconds", s.DurationSeconds)
+	r.set("qps", s.QPS)
+	if c := s.Cost; c != nil {
+		r.set("warehouse_name", c.Warehouse)
+		r.set("warehouse_size", c.WarehouseSize)
+		r.set("credits", c.Credits)
+		r.set("price", c.Price)
+		r.set("currency", c.Currency)
+		r.set("price_per_million", c.PricePerMillion)
+	}
 }
 
-// writeFacts writes what is known of the run into the account, unless it is there already. Where TEST_RESULTS is not
-// Loadstone's, whether polls are there is not known, and they are written each time.
+// writeFacts writes what is known of the run into the account, table by table, unless it is there already. The row of
+// the run gets its fingerprint at the end, so that views show whole runs. Where TEST_RESULTS is not Loadstone's, whether
+// the rest is there is not known, and it is written each time.
 func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
-	points, err := e.Store.Warehouse(ctx, c.Subtask)
-	if err != nil {
-		return false, fmt.Errorf("reading the warehouse of run %s: %w", c.Subtask, err)
+	if err := e.readSegment(ctx, c.Subtask); err != nil {
+		return false, fmt.Errorf("reading the segment of run %s: %w", c.Subtask, err)
 	}
-	if !e.tables.Has(Polls) {
-		points = nil // which makes the fingerprint another than that with them
-	}
-	f := factsOf(d, points)
-	print, err := f.fingerprint()
+	print, err := e.digest(ctx, &d)
 	if err != nil {
 		return false, err
 	}
@@ -107,25 +87,45 @@ func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDe
 	if err != nil || there && known == print {
 		return false, err
 	}
-	f.columns, f.values = append(f.columns, "FINGERPRINT"), append(f.values, print)
-	return true, e.together(ctx, c, prove, func(t target.Tx) error {
-		if err := e.wipeFacts(ctx, t, c.Subtask); err != nil {
-			return err
+	if there {
+		if _, err := e.deleteFacts(ctx, c, d, prove); err != nil {
+			return false, err
 		}
-		for some := range slices.Chunk(f.polls, pollsPerInsert) {
-			if err := insert(ctx, t, Polls, pollColumns, some...); err != nil {
-				return err
-			}
+	}
+	for _, tables := range transactions {
+		if err := e.together(ctx, c, prove, func(t target.Tx) error {
+			return e.writeTables(ctx, t, &d, tables, print)
+		}); err != nil {
+			return false, fmt.Errorf("writing what is known of run %s: %w", d.RunID, err)
 		}
-		if !e.tables.Has(Results) {
-			return nil
-		}
-		return insert(ctx, t, Results, f.columns, f.values)
-	})
+	}
+	return true, nil
 }
 
-// deleteFacts takes what is known of the run out of the account, and with it the run out of the views: figures over
-// some of its executions would look like those over all.
+// writeTables replaces the rows of a run in some tables. With the row of its results it gets the fingerprint.
+func (e *Export) writeTables(
+	ctx context.Context,
+	t target.Tx,
+	d *engine.RunDetail,
+	tables []string,
+	print string,
+) error {
+	for _, name := range tables {
+		if !e.schema.Has(name) || name == Templates && d.TemplateID == "" {
+			continue
+		}
+		err := e.writeRows(ctx, t, d, theSchema().byName[name])
+		if err == nil && name == Results {
+			err = t.Exec(ctx, "UPDATE "+Results+" SET FINGERPRINT = ? WHERE TEST_ID = ?", print, d.RunID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteFacts takes the run out of the views: figures over some of its executions would look like those over all.
 func (e *Export) deleteFacts(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
 	_, there, err := e.factsFingerprint(ctx, c.Subtask)
@@ -135,15 +135,21 @@ func (e *Export) deleteFacts(ctx context.Context, c refresh.Claim, _ engine.RunD
 	if err != nil || !there {
 		return false, err
 	}
-	return true, e.together(ctx, c, prove, func(t target.Tx) error { return e.wipeFacts(ctx, t, c.Subtask) })
+	return true, e.together(ctx, c, prove, func(t target.Tx) error {
+		return t.Exec(ctx, "DELETE FROM "+Results+" WHERE RUN_ID = ?", c.Subtask)
+	})
 }
 
-// factsFingerprint is the fingerprint of what the account knows of a run, as far as it knows of it.
+// factsFingerprint is the fingerprint of what the account knows of a run, as far as it knows all of it.
 func (e *Export) factsFingerprint(ctx context.Context, runID string) (print string, there bool, err error) {
-	if !e.tables.Has(Results) {
+	if !e.schema.Has(Results) {
 		return "", false, nil
 	}
-	rs, err := e.Account.Query(ctx, "SELECT FINGERPRINT FROM TEST_RESULTS WHERE RUN_ID = ?", runID)
+	rs, err := e.Account.Query(
+		ctx,
+		"SELECT FINGERPRINT FROM TEST_RESULTS WHERE RUN_ID = ? AND FINGERPRINT IS NOT NULL",
+		runID,
+	)
 	if err != nil {
 		return "", false, fmt.Errorf("looking what is known of run %s: %w", runID, err)
 	}
@@ -153,18 +159,14 @@ func (e *Export) factsFingerprint(ctx context.Context, runID string) (print stri
 	return fmt.Sprint(rs.Rows[0][0]), true, nil
 }
 
-func insert(ctx context.Context, t target.Tx, table string, columns []string, rows ...[]any) error {
-	marks := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
-	all := strings.TrimSuffix(strings.Repeat(marks+", ", len(rows)), ", ")
-	return t.Exec(ctx, "INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+all, slices.Concat(rows...)...)
-}
-
+// wipeFacts removes what is known of a run, but for its template.
 func (e *Export) wipeFacts(ctx context.Context, t target.Tx, runID string) error {
-	for _, table := range []string{Results, Polls} {
-		if !e.tables.Has(table) {
+	d := &engine.RunDetail{Run: engine.Run{RunID: runID}}
+	for _, table := range RunTables {
+		if !e.schema.Has(table) || table == Templates {
 			continue
 		}
-		if err := t.Exec(ctx, "DELETE FROM "+table+" WHERE RUN_ID = ?", runID); err != nil {
+		if err := wipeRows(ctx, t, table, d); err != nil {
 			return err
 		}
 	}

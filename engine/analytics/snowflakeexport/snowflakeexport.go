@@ -6,8 +6,10 @@
 // Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
 // one of a lower epoch changes nothing.
 //
-// What else is known of the run follows, in TEST_RESULTS and WAREHOUSE_POLL_SNAPSHOTS, and views show the runs that
-// are there as a whole (package views).
+// What the control store knows of the run follows, in tables of the same names and columns, and views show the runs that
+// are there as a whole. The tables and views are those of sql/schema/snowflake; ApplySchema makes them, never an export.
+// Each has a comment that begins with a mark and the version of the schema. What lacks it is somebody else's: it is not
+// written to, changed or dropped.
 package snowflakeexport
 
 import (
@@ -15,6 +17,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,13 +48,19 @@ const maxRowsPerFile = 500_000
 // Store is what is known of runs.
 type Store interface {
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
-	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+	// RunRows calls each with the rows that belong to a run in one of RunTables, named in lower case, without secrets and
+	// sampled rows.
+	RunRows(ctx context.Context, runID, table string, each func(map[string]json.RawMessage) error) error
 }
 
 // Record reads the parts of runs.
 type Record interface {
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
 	ReadExecutions(ctx context.Context, runID, name string, fn func(*rollup.Executions) error) error
+	// Enriched calls fn for each execution that the account's history knew of.
+	Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int, err error)
+	// LatestSegmentContent is the newest segment of a run; one that has none yet is store.ErrNotFound.
+	LatestSegmentContent(ctx context.Context, runID string) ([]byte, error)
 }
 
 // Account is a database that takes files in through a stage.
@@ -85,8 +94,11 @@ type Export struct {
 	Store  Store
 	Record Record
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
-	// Account is asked for each run: it may have been changed.
-	Account Account
+	// Account is asked for each run: it may have been changed. Connection is its name in what people read.
+	Account    Account
+	Connection string
+	// SegmentWait is how long a segment is waited for that is not there yet.
+	SegmentWait time.Duration
 	// StatusStore may be nil.
 	StatusStore StatusStore
 	// RaiseEpochs has later claims get epochs above one that the account has seen, and reports whether they were not above
@@ -94,8 +106,9 @@ type Export struct {
 	RaiseEpochs func(ctx context.Context, above int64) (raised bool, err error)
 
 	prepared atomic.Bool
-	tables   TableStatus
-	views    ViewStatus
+	schema   SchemaStatus
+	history  history
+	segment  []byte
 }
 
 // row is an execution as it is in a file; columns are found by their names.
@@ -124,6 +137,8 @@ type row struct {
 	ErrorCode     *string `parquet:"ERROR_CODE,optional,dict"`
 	ErrorMessage  *string `parquet:"ERROR_MESSAGE,optional,dict"`
 	ServerQueryID *string `parquet:"SERVER_QUERY_ID,optional"`
+	ResultID      string  `parquet:"TEST_ID,dict"`
+	historyRow
 }
 
 // Run takes out the run of a claim, or removes it from the account when it is gone, and notes what came of it.
@@ -137,7 +152,7 @@ func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	if e.StatusStore == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
 		return r, err
 	}
-	s := ExportStatus{Gone: r.Gone, Problem: r.Note, Views: e.views.Views, Whole: e.tables.Problem == ""}
+	s := ExportStatus{Gone: r.Gone, Problem: r.Note, Views: e.schema.Views, Whole: e.schema.tablesUsable()}
 	if err == nil && !s.Gone {
 		err = e.userError(e.count(ctx, c.Subtask, &s))
 	}
@@ -217,6 +232,7 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	r.Mode, r.Unchanged = refresh.Incremental, true
 	var problems []string
 	total := 0
+	e.history = historyOf(artifacts)
 	for _, a := range artifacts {
 		if a.Kind != record.KindExecutions {
 			continue
@@ -224,8 +240,11 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		total++
 		there := known[a.Name]
 		delete(known, a.Name)
-		if there == a.SHA256 {
+		if there == e.history.version(a) {
 			continue
+		}
+		if err := e.history.read(ctx, e.Record, c.Subtask); err != nil {
+			return r, err
 		}
 		rows, size, problem, err := e.part(ctx, c, a, detail.StartTime.UnixNano(), prove)
 		if err != nil {
@@ -254,20 +273,17 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		return r, err
 	}
 	r.Unchanged = r.Unchanged && !changed
-	r.Note = strings.Join(slices.DeleteFunc([]string{r.Note, e.tables.Problem, e.views.Problem},
+	r.Note = strings.Join(slices.DeleteFunc([]string{r.Note, e.schema.Problem},
 		func(text string) bool { return text == "" }), " ")
 	return r, nil
 }
 
-// begin makes the tables and views, and notes the epoch of a claim: lower ones write nothing from now on.
+// begin looks whether the schema is there, and notes the epoch of a claim: lower ones write nothing from now on.
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !e.prepared.Load() {
 		var err error
-		if e.tables, err = MakeTables(ctx, e.Account); err != nil {
-			return fmt.Errorf("making the tables of the results connection: %w", err)
-		}
-		if e.views, err = MakeViews(ctx, e.Account, e.tables); err != nil {
-			return fmt.Errorf("making the views of the results connection: %w", err)
+		if e.schema, err = CheckSchema(ctx, e.Account, e.Connection); err != nil {
+			return err
 		}
 		e.prepared.Store(true)
 	}
@@ -440,7 +456,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, s
 	var sending error
 	var seen times
 	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
-		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= maxRowsPerFile {
+		if sending = f.add(&a, startNs, x, &e.history); sending == nil && f.rows >= maxRowsPerFile {
 			sending = flush()
 		}
 		seen.add(x, startNs)
@@ -497,7 +513,7 @@ func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, a
 			return err
 		}
 		if err := t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
-			a.Name, a.SHA256, times.rows); err != nil || prove == nil {
+			a.Name, e.history.version(a), times.rows); err != nil || prove == nil {
 			return err
 		}
 		return prove(ctx)
@@ -590,16 +606,17 @@ func newFile() *file {
 	return f
 }
 
-func (f *file) add(runID, part string, startNs int64, x *rollup.Executions) error {
+func (f *file) add(a *engine.Artifact, startNs int64, x *rollup.Executions, h *history) error {
 	rows := make([]row, len(x.DueNs))
 	for i := range rows {
-		rows[i] = row{RunID: runID, Part: part, Seq: int64(x.Seq[i]), DueAt: x.DueMicro(i, startNs),
+		rows[i] = row{RunID: a.RunID, Part: a.Name, ResultID: a.ResultID, Seq: int64(x.Seq[i]), DueAt: x.DueMicro(i, startNs),
 			StartedAt: x.StartedNs[i] / 1000, ElapsedMs: x.ElapsedMs[i], LagMs: x.LagMs[i], WaitMs: x.WaitMs[i],
 			DecodeNs: x.DecodeNs[i], Connection: int64(x.Connection[i]), Step: x.Step[i], Rows: int64(x.Rows[i]),
 			Retries: x.Retries[i], Position: x.Position[i], Warmup: x.Warmup[i], Success: x.Success[i],
 			RolledBack: x.RolledBack[i], Worker: x.Worker.At(i), Kind: x.Kind.At(i), Statement: x.Statement.At(i),
 			ErrorClass: orNull(&x.Class, i), ErrorCode: orNull(&x.Code, i), ErrorMessage: orNull(&x.Message, i),
 			ServerQueryID: orNull(&x.QueryID, i)}
+		rows[i].historyRow = h.of(rows[i].ServerQueryID)
 	}
 	f.rows += len(rows)
 	_, err := f.w.Write(rows)

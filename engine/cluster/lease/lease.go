@@ -25,22 +25,28 @@ func (w Manager[T]) takeoverGrace() time.Duration {
 	return max(storeTimeout/2, 5*w.Interval()) + w.Interval()
 }
 
+// Leases are those of one kind of thing.
+type Leases[T any] interface {
+	// Renew prolongs the leases of what this process has in its hands.
+	Renew(ctx context.Context) error
+	// Expired lists what has an owner whose lease has expired, and is not in this process's hands.
+	Expired(ctx context.Context) ([]T, error)
+	// ID tells the things apart.
+	ID(one T) string
+	// TakeOver takes one of them for this process. That another one was faster is no error.
+	TakeOver(ctx context.Context, one T) error
+}
+
 // Manager renews the leases of one kind of thing, and takes over what has none.
 type Manager[T any] struct {
+	Leases Leases[T]
 	// Kind names the things in the log of the process: "runs".
 	Kind string
 	// Lease is how long a lease is.
 	Lease time.Duration
 	Log   zerolog.Logger
-	// Renew prolongs the leases of what this process has in its hands.
-	Renew func(ctx context.Context) error
-	// Expired lists what has an owner whose lease has expired, and is not in this
-	// process's hands. nil: this process takes nothing over.
-	Expired func(ctx context.Context) ([]T, error)
-	// ID tells the things apart.
-	ID func(T) string
-	// TakeOver takes one of them for this process. That another one was faster is no error.
-	TakeOver func(ctx context.Context, one T) error
+	// RenewsOnly: this process takes nothing over.
+	RenewsOnly bool
 }
 
 // Interval is how often leases are renewed and expired ones are looked for, 2 s for one of 15 s: what nobody renews is
@@ -63,7 +69,7 @@ func (w Manager[T]) Run(ctx context.Context) {
 		began := time.Now()
 		var err error
 		seen, err = w.poll(ctx, seen, began.Sub(trouble) > w.takeoverGrace())
-		if seen == nil && w.Expired != nil || time.Since(began) > w.Interval() {
+		if seen == nil && !w.RenewsOnly || time.Since(began) > w.Interval() {
 			trouble = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -77,22 +83,22 @@ func (w Manager[T]) Run(ctx context.Context) {
 func (w Manager[T]) poll(ctx context.Context, before map[string]bool, may bool) (now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := w.Renew(ctx); err != nil || w.Expired == nil {
+	if err := w.Leases.Renew(ctx); err != nil || w.RenewsOnly {
 		return nil, err
 	}
-	expired, err := w.Expired(ctx)
+	expired, err := w.Leases.Expired(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now = map[string]bool{}
 	var errs []error // one that cannot be taken over holds up no other
 	for _, one := range expired {
-		id := w.ID(one)
+		id := w.Leases.ID(one)
 		if !before[id] || !may {
 			now[id] = true
 			continue
 		}
-		if err := w.TakeOver(ctx, one); err != nil {
+		if err := w.Leases.TakeOver(ctx, one); err != nil {
 			errs = append(errs, fmt.Errorf("taking %s over: %w", id, err))
 		}
 	}

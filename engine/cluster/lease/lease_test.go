@@ -22,24 +22,30 @@ type world struct {
 	refuses error
 }
 
+func (w *world) Renew(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renewed++
+	return w.down
+}
+
+func (w *world) Expired(context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.expired, w.down
+}
+
+func (w *world) ID(id string) string { return id }
+
+func (w *world) TakeOver(_ context.Context, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taken = append(w.taken, id)
+	return w.refuses
+}
+
 func (w *world) watch() Manager[string] {
-	locked := func(f func()) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		f()
-	}
-	return Manager[string]{Kind: "things", Lease: 15 * time.Second, Log: zerolog.Nop(),
-		Renew: func(context.Context) (err error) { locked(func() { w.renewed++; err = w.down }); return err },
-		Expired: func(context.Context) (l []string, err error) {
-			locked(func() { l, err = w.expired, w.down })
-			return l, err
-		},
-		ID: func(id string) string { return id },
-		TakeOver: func(_ context.Context, id string) (err error) {
-			locked(func() { w.taken, err = append(w.taken, id), w.refuses })
-			return err
-		},
-	}
+	return Manager[string]{Leases: w, Kind: "things", Lease: 15 * time.Second, Log: zerolog.Nop()}
 }
 
 // pollTimes lets that many looks happen, and stops the watch.
@@ -96,7 +102,7 @@ func TestAnExpiredLeaseIsSeenTwiceBeforeItIsTakenOver(t *testing.T) {
 func TestAWatchWithoutHeirsOnlyRenews(t *testing.T) {
 	w := &world{expired: []string{"x"}}
 	watch := w.watch()
-	watch.Expired = nil
+	watch.RenewsOnly = true
 	pollTimes(t, watch, func(int) {}, 5)
 	if w.renewed != 5 || len(w.taken) != 0 {
 		t.Errorf("renewed %d times, taken over %v", w.renewed, w.taken)

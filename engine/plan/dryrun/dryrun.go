@@ -126,6 +126,7 @@ func (b *Runner) Try(ctx context.Context, sc engine.Scenario, id string) (Statem
 	if !t.OK {
 		return t, nil // the database has refused it already, in better words than a second time
 	}
+	sc.Target.HousekeepingWarehouse = "" // what is tried is a statement of the load
 	at, err := prepare.Attach(ctx, b.Deps, sc, found.Plan, "trial")
 	if err != nil {
 		return t, err

@@ -98,6 +98,7 @@ func checkMatrix(s engine.Scenario, add func(field, message, hint string)) {
 				"give each target a label of its own")
 		}
 		seen[t.Label] = i
+		checkHousekeeping(fmt.Sprintf("matrix.targets[%d]", i), t.Target, add)
 	}
 	if s.Workload.Feed != nil && s.Workload.Feed.CSV != "" &&
 		len(s.Workload.Feed.CSV)*len(s.Matrix.Targets) > engine.MaxFeedCSV {

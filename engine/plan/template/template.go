@@ -219,6 +219,14 @@ func Complete(s engine.Scenario) (engine.Scenario, error) {
 	return Parse(text)
 }
 
+// checkHousekeeping refuses a warehouse for what is asked beside the load where that of the load is not named: the
+// session's would be polled, which is the other one.
+func checkHousekeeping(field string, t engine.Target, add func(field, message, hint string)) {
+	if t.HousekeepingWarehouse != "" && t.Warehouse == "" {
+		add(field+".housekeeping_warehouse", "needs "+field+".warehouse", "name the warehouse of the load too")
+	}
+}
+
 // check judges what a schema cannot: fields that depend on each other.
 func check(s engine.Scenario) []engine.FieldError {
 	var fields []engine.FieldError
@@ -231,6 +239,7 @@ func check(s engine.Scenario) []engine.FieldError {
 		}
 	}
 	checkMatrix(s, add)
+	checkHousekeeping("target", s.Target, add)
 	w := s.Workload
 	checkLoad(w, add)
 	switch f := w.Feed; {

@@ -137,6 +137,7 @@ func TestRefusals(t *testing.T) {
 		{base("scaling", "per_worker_capacity", "8"), "workload.concurrent_connections", "do not fit"},
 		{base("scaling", "mode", "BOUNDED"), "scaling.max_workers", "is required"},
 		{base("guardrails", "max_cpu_percent", "101"), "guardrails.max_cpu_percent", "100"},
+		{base("target", "housekeeping_warehouse", "SMALL_WH"), "target.housekeeping_warehouse", "needs target.warehouse"},
 		{base("target", "prepare", "{rows: 0}"), "target.prepare.rows", "least"},
 		{base("target", "prepare", "{rows: 5, if_exists: drop}"), "target.prepare.if_exists", "one of use, recreate, fail"},
 		{base("target", "connection", "{driver: postgres}"), "target.connection.dsn", "required"},

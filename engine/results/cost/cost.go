@@ -55,12 +55,21 @@ func Default() Prices {
 // Embedded is the text of the default price list, to be copied and edited.
 func Embedded() []byte { return bytes.Clone(embedded) }
 
+// Aftermath is what keeps a warehouse up when the load of a run is over.
+type Aftermath struct {
+	// Suspended: the run has resumed the warehouse, and suspends it when everything is over.
+	Suspended bool
+	// Until is when the last query ended that the run caused besides its load; zero without one.
+	Until time.Time
+}
+
 // RunCost reckons the cost of a run: of its measurement, from start to end, for
-// operations that succeeded, and of its whole life. points are the polls of its
+// operations that succeeded, of its whole life, and of all it caused. points are the polls of its
 // warehouse in order of time; without one the answer is nil, because then
 // nothing is paid by the hour, or nothing is known about it. adapter is the name of
 // the run's.
-func (p Prices) RunCost(points []engine.WarehousePoint, run engine.Run, f engine.Figures, adapter string) *engine.Cost {
+func (p Prices) RunCost(points []engine.WarehousePoint, run engine.Run, f engine.Figures, adapter string,
+	after Aftermath) *engine.Cost {
 	if len(points) == 0 {
 		return nil
 	}
@@ -88,14 +97,16 @@ func (p Prices) RunCost(points []engine.WarehousePoint, run engine.Run, f engine
 	c.Credits = hours * c.Clusters * rate
 	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * meanClusters(points, run.StartTime.Time,
 		run.EndTime.Time) * rate
+	p.caused(c, points, run, list.MinimumSeconds, after)
 	if slices.Contains(p.Hybrid.Adapters, adapter) && p.Hybrid.CreditsPerMillion > 0 {
 		requests := float64(f.Operations) / 1e6 * p.Hybrid.CreditsPerMillion
 		c.Credits += requests
 		c.RunCredits += requests
+		c.CausedCredits += requests
 		c.Notes = append(c.Notes, "One request to a hybrid table is reckoned for each operation; what is billed goes by "+
 			"the bytes read and written.")
 	}
-	c.Price, c.RunPrice = c.Credits*p.CreditPrice, c.RunCredits*p.CreditPrice
+	c.Price, c.RunPrice, c.CausedPrice = c.Credits*p.CreditPrice, c.RunCredits*p.CreditPrice, c.CausedCredits*p.CreditPrice
 	if good := f.Operations - f.Errors.Count; good > 0 {
 		each := c.Price / float64(good) * 1e6
 		c.PricePerMillion = &each
@@ -111,6 +122,46 @@ func (p Prices) RunCost(points []engine.WarehousePoint, run engine.Run, f engine
 	c.Notes = append(c.Notes, "The warehouse may have served others too. Storage, cloud services and data transfer are "+
 		"left out.")
 	return c
+}
+
+// caused reckons with the time from the start of a run until its warehouse suspended. After the run it has the least
+// number of clusters.
+func (p Prices) caused(
+	c *engine.Cost,
+	points []engine.WarehousePoint,
+	run engine.Run,
+	minimum float64,
+	after Aftermath,
+) {
+	last := points[len(points)-1]
+	seconds := max(run.EndTime.Sub(run.StartTime.Time).Seconds(), 0)
+	clusters := meanClusters(points, run.StartTime.Time, run.EndTime.Time)
+	tail := 0.0
+	if !after.Until.IsZero() {
+		tail = max(after.Until.Sub(run.EndTime.Time).Seconds(), 0)
+	}
+	switch {
+	case after.Suspended:
+	case last.AutoSuspendSeconds > 0:
+		tail += float64(last.AutoSuspendSeconds)
+		c.Notes = append(
+			c.Notes,
+			fmt.Sprintf("The warehouse suspends %s after its last query: this is counted as caused by the "+
+				"run, unless others kept it up.", time.Duration(last.AutoSuspendSeconds)*time.Second),
+		)
+	default:
+		c.Notes = append(
+			c.Notes,
+			"The warehouse does not tell when it suspends by itself: what it takes after the run is left "+
+				"out.",
+		)
+	}
+	spent := seconds*clusters + tail*float64(max(1, last.MinClusterCount))
+	if seconds+tail < minimum {
+		spent = max(spent, minimum*max(clusters, 1))
+	}
+	c.CausedSeconds = max(seconds+tail, minimum)
+	c.CausedCredits = max(spent/3600*c.CreditsPerHour, c.RunCredits)
 }
 
 // PerHour is what an hour of the warehouse as it was polled takes, in credits: 0

@@ -56,7 +56,7 @@ func TestAnHourOfMeasurement(t *testing.T) {
 				poll(3660, "STANDARD", "X-Small", 9)}, 1, 1.5},
 		{"an edition without clusters", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 0)}, 1, 1.5},
 	} {
-		got := p.RunCost(c.points, run(), f, "")
+		got := p.RunCost(c.points, run(), f, "", Aftermath{})
 		near(t, c.name+": credits", got.Credits, c.credits)
 		near(t, c.name+": price", got.Price, c.credits*3)
 		if got.PricePerMillion == nil {
@@ -88,7 +88,7 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 	} {
 		p := poll(0, c.kind, c.size, 1)
 		p.Generation = c.generation
-		got := c.prices.RunCost([]engine.WarehousePoint{p}, run(), engine.Figures{}, "")
+		got := c.prices.RunCost([]engine.WarehousePoint{p}, run(), engine.Figures{}, "", Aftermath{})
 		near(t, c.name, got.CreditsPerHour, c.credits)
 		if notes := strings.Join(got.Notes, " "); c.note == "" && strings.Contains(notes, "generation") ||
 			!strings.Contains(notes, c.note) {
@@ -102,14 +102,62 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 
 func TestWhatIsNotKnown(t *testing.T) {
 	p := Default()
-	if got := p.RunCost(nil, run(), engine.Figures{}, ""); got != nil {
+	if got := p.RunCost(nil, run(), engine.Figures{}, "", Aftermath{}); got != nil {
 		t.Errorf("a run without a warehouse costs %+v", got)
 	}
-	got := p.RunCost([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, "")
+	got := p.RunCost([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, "", Aftermath{})
 	if got == nil || got.Credits != 0 || got.PricePerMillion != nil ||
 		!strings.Contains(got.Notes[0], "no rate for STANDARD warehouses of size 7X-Large") {
 		t.Errorf("an unknown size costs %+v", got)
 	}
+}
+
+// TestWhatARunCaused: until its warehouse suspended, which is AUTO_SUSPEND after the last query that the run caused, or
+// when the run itself has suspended it; a start is billed for a minimum.
+func TestWhatARunCaused(t *testing.T) {
+	p := Default()
+	r := run()
+	r.EndTime = engine.At(r.StartTime.Add(10 * time.Second))
+	r.WarmupEndTime, r.MeasurementEndTime = engine.At(
+		r.StartTime.Add(time.Second),
+	), engine.At(
+		r.StartTime.Add(7*time.Second),
+	)
+	suspending := func(seconds, clusters int, kind string) []engine.WarehousePoint {
+		w := poll(0, kind, "X-Small", 1)
+		w.AutoSuspendSeconds, w.MinClusterCount = seconds, clusters
+		return []engine.WarehousePoint{w}
+	}
+	for name, c := range map[string]struct {
+		points  []engine.WarehousePoint
+		after   Aftermath
+		seconds float64
+		credits float64
+		note    string
+	}{
+		"enrichment, then it suspends by itself": {suspending(60, 1, "STANDARD"),
+			Aftermath{Until: r.EndTime.Add(240 * time.Second)}, 310, 310. / 3600, "suspends 1m0s after its last query"},
+		"two clusters at least":     {suspending(60, 2, "STANDARD"), Aftermath{}, 70, (10 + 2*60) / 3600., ""},
+		"suspended by the run":      {suspending(600, 1, "STANDARD"), Aftermath{Suspended: true}, 60, 60. / 3600, ""},
+		"never, or it is not known": {suspending(0, 1, "STANDARD"), Aftermath{}, 60, 60. / 3600, "does not tell when it suspends"},
+		"an interactive one":        {suspending(0, 1, "INTERACTIVE"), Aftermath{Suspended: true}, 3600, p.hour("INTERACTIVE"), ""},
+	} {
+		got := p.RunCost(c.points, r, engine.Figures{}, "", c.after)
+		if got.CausedSeconds != c.seconds || math.Abs(got.CausedCredits-c.credits) > 1e-9 ||
+			math.Abs(got.CausedPrice-got.CausedCredits*p.CreditPrice) > 1e-9 || got.CausedCredits < got.RunCredits {
+			t.Errorf("%s: %g s, %g credits, and not %g s, %g: %+v", name, got.CausedSeconds, got.CausedCredits, c.seconds,
+				c.credits, got)
+		}
+		if !strings.Contains(strings.Join(got.Notes, " "), c.note) {
+			t.Errorf("%s: %q", name, got.Notes)
+		}
+	}
+}
+
+// hour is what an hour of an X-Small warehouse takes.
+func (p Prices) hour(kind string) float64 {
+	_, credits, _ := p.rate(engine.Warehouse{Name: "W", Type: kind, Size: "X-Small"})
+	return credits
 }
 
 func TestHybridRequests(t *testing.T) {
@@ -118,8 +166,8 @@ func TestHybridRequests(t *testing.T) {
 	var f engine.Figures
 	f.Operations = 4_000_000
 	points := []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 1)}
-	near(t, "hybrid", p.RunCost(points, run(), f, "snowflake_hybrid").Credits, 1+2)
-	near(t, "not hybrid", p.RunCost(points, run(), f, "other").Credits, 1)
+	near(t, "hybrid", p.RunCost(points, run(), f, "snowflake_hybrid", Aftermath{}).Credits, 1+2)
+	near(t, "not hybrid", p.RunCost(points, run(), f, "other", Aftermath{}).Credits, 1)
 }
 
 func TestParse(t *testing.T) {

@@ -43,23 +43,29 @@ func (s *Service) adopt(ctx context.Context, m engine.MatrixRun, reclaim bool) e
 // leases renews those of the matrices under way here, and goes on with matrices whose
 // owner has let theirs expire.
 func (s *Service) leases() lease.Manager[engine.MatrixRun] {
-	w := lease.Manager[engine.MatrixRun]{Kind: "matrices", Lease: s.opts.Store.Lease(), Log: s.opts.Log, Renew: s.renew,
-		ID: func(m engine.MatrixRun) string { return m.MatrixID },
-		TakeOver: func(ctx context.Context, m engine.MatrixRun) error {
-			if err := s.adopt(ctx, m, false); err != nil && !isLost(err) {
-				return err
-			}
-			return nil
-		}}
-	if s.opts.TakesOver {
-		w.Expired = s.opts.Store.ExpiredMatrices
-	}
-	return w
+	return lease.Manager[engine.MatrixRun]{Leases: matrixLeases{s}, Kind: "matrices", Lease: s.opts.Store.Lease(),
+		Log: s.opts.Log, RenewsOnly: !s.opts.TakesOver}
 }
 
-// renew prolongs the leases. A matrix that another process has taken over meanwhile
+// matrixLeases implements lease.Leases.
+type matrixLeases struct{ *Service }
+
+func (matrixLeases) ID(m engine.MatrixRun) string { return m.MatrixID }
+
+func (s matrixLeases) Expired(ctx context.Context) ([]engine.MatrixRun, error) {
+	return s.opts.Store.ExpiredMatrices(ctx)
+}
+
+func (s matrixLeases) TakeOver(ctx context.Context, m engine.MatrixRun) error {
+	if err := s.adopt(ctx, m, false); err != nil && !isLost(err) {
+		return err
+	}
+	return nil
+}
+
+// Renew prolongs the leases. A matrix that another process has taken over meanwhile
 // is left to it; one that somebody stopped elsewhere is stopped.
-func (s *Service) renew(ctx context.Context) error {
+func (s matrixLeases) Renew(ctx context.Context) error {
 	s.mu.Lock()
 	mine := make(map[string]*activeMatrix, len(s.active))
 	ids := make([]string, 0, len(s.active))

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/run/finalize"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 )
@@ -64,7 +65,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 		}
 		if d.Status.Terminal() {
 			if d.Summary = finalize.Summarize(d.Run, row); d.Summary != nil {
-				d.Summary.Cost = r.Cost(polls, d.Run, *row.Figures, d.Plan)
+				d.Summary.Cost = r.Cost(polls, d.Run, *row.Figures, d.Plan, row.Enrichment)
 			}
 		}
 	}
@@ -91,10 +92,14 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 
 // Cost is what a run used of its warehouse, at the prices of now.
 func (r *Reader) Cost(polls []engine.WarehousePoint, run engine.Run, f engine.Figures,
-	plan *engine.Plan) *engine.Cost {
-	adapter := ""
+	plan *engine.Plan, enriched *engine.Enrichment) *engine.Cost {
+	adapter, after := "", cost.Aftermath{}
 	if plan != nil {
-		adapter = plan.Adapter.Name
+		adapter, after.Suspended = plan.Adapter.Name, len(plan.Restore) > 0
+		// Its queries run on the run's warehouse, unless another one is named for them.
+		if enriched != nil && run.Scenario.Target.HousekeepingWarehouse == "" {
+			after.Until = enriched.EndedAt.Time
+		}
 	}
-	return r.opts.Prices.Prices().RunCost(polls, run, f, adapter)
+	return r.opts.Prices.Prices().RunCost(polls, run, f, adapter, after)
 }

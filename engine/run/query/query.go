@@ -132,6 +132,6 @@ func (r *Reader) Price(ctx context.Context, sum *engine.Summary, run engine.Run,
 	if err != nil {
 		return fmt.Errorf("reading the polls of the warehouse: %w", err)
 	}
-	sum.Cost = r.Cost(polls, run, sum.Figures, plan)
+	sum.Cost = r.Cost(polls, run, sum.Figures, plan, nil)
 	return nil
 }

@@ -111,7 +111,7 @@ func TestARunThatALateClaimHasFencedIsFinished(t *testing.T) {
 	if got, _ := s.Run(t.Context(), "r"); got.Phase != engine.PhaseProcessing {
 		t.Fatalf("it is in %q: the claim came too late to be missed", got.Phase)
 	}
-	if _, err := r.expiredRuns(t.Context()); err != nil {
+	if _, err := (runLeases{r}).Expired(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wait()

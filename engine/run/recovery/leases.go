@@ -43,24 +43,29 @@ func (s *Service) endFinishing(runID string) {
 // WatchLeases renews those of this server's runs, and takes over runs whose owner has let
 // theirs expire.
 func (s *Service) WatchLeases() lease.Manager[engine.Run] {
-	return lease.Manager[engine.Run]{Kind: "runs", Lease: s.opts.Store.Lease(), Log: s.opts.Log,
-		Renew: func(ctx context.Context) error {
-			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.heldRuns())
-		},
-		Expired: s.expiredRuns,
-		ID:      func(run engine.Run) string { return run.RunID },
-		TakeOver: func(ctx context.Context, run engine.Run) error {
-			err := s.finish(ctx, run, "The server that carried it stopped responding or lost the control store", false)
-			if errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, errAlreadyHandled) {
-				return nil
-			}
-			return err
-		}}
+	return lease.Manager[engine.Run]{Leases: runLeases{s}, Kind: "runs", Lease: s.opts.Store.Lease(), Log: s.opts.Log}
 }
 
-// expiredRuns are the runs with an expired lease that this process does not have in its
+// runLeases implements lease.Leases.
+type runLeases struct{ *Service }
+
+func (runLeases) ID(run engine.Run) string { return run.RunID }
+
+func (s runLeases) Renew(ctx context.Context) error {
+	return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.heldRuns())
+}
+
+func (s runLeases) TakeOver(ctx context.Context, run engine.Run) error {
+	err := s.finish(ctx, run, "The server that carried it stopped responding or lost the control store", false)
+	if errors.Is(err, store.ErrLeaseHeld) || errors.Is(err, errAlreadyHandled) {
+		return nil
+	}
+	return err
+}
+
+// Expired are the runs with an expired lease that this process does not have in its
 // hands. Before it looks for them it takes in what other servers have let go of.
-func (s *Service) expiredRuns(ctx context.Context) ([]engine.Run, error) {
+func (s runLeases) Expired(ctx context.Context) ([]engine.Run, error) {
 	if s.opts.Runs.Closed() {
 		return nil, nil
 	}

@@ -244,7 +244,7 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 		t.Fatalf("the first time: %v", err)
 	}
 	r.unfinished["broken"] = "It is gone" // and can never be read
-	if _, err := r.expiredRuns(ctx); err != nil {
+	if _, err := (runLeases{r}).Expired(ctx); err != nil {
 		t.Fatal(err)
 	}
 	routines.Wait()

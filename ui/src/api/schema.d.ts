@@ -6381,6 +6381,12 @@ export interface components {
         };
         Cost: {
             /** Format: double */
+            caused_credits: number;
+            /** Format: double */
+            caused_price: number;
+            /** Format: double */
+            caused_seconds: number;
+            /** Format: double */
             clusters: number;
             /** Format: double */
             credit_price: number;
@@ -7865,6 +7871,7 @@ export interface components {
                 dsn?: string;
             };
             connection_id?: string;
+            housekeeping_warehouse?: string;
             label: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
@@ -10164,6 +10171,7 @@ export interface components {
                 dsn?: string;
             };
             connection_id?: string;
+            housekeeping_warehouse?: string;
             params?: unknown;
             prepare?: components["schemas"]["Prepare"];
             prepared?: boolean;

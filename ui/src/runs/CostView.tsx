@@ -38,6 +38,14 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
               <span className="muted">whole run</span>
               <Num q={money(c.run_price, c.currency)} />
             </div>
+            <div>
+              <span className="muted">
+                <Term tip="All that the run kept the warehouse up for: preparation, load, enrichment, idling.">
+                  until it suspended
+                </Term>
+              </span>
+              <Num q={money(c.caused_price, c.currency)} />
+            </div>
           </div>
         )}
         <p className="muted">

@@ -251,3 +251,61 @@ CREATE TABLE t (x INT)
 status text
 Table T successfully created.
 
+--! CREATE OR ALTER TABLE, and rows from JSON.
+
+CREATE OR ALTER TABLE altered (A INT NOT NULL, B VARCHAR, C FLOAT) COMMENT = 'one'
+----
+status text
+Table ALTERED successfully created.
+
+INSERT INTO altered (A, B, C) SELECT f.VALUE:a::NUMBER(38,0), f.VALUE:b::VARCHAR, f.VALUE:c::FLOAT FROM TABLE(FLATTEN(INPUT => PARSE_JSON('[{"a": 1, "b": "x", "c": 0.1}, {"a": 2, "b": null}]'))) f
+----
+number of rows fixed(38,0)
+2
+
+CREATE OR ALTER TABLE altered (A INT, B VARCHAR, D VARIANT) COMMENT = 'two'
+----
+status text
+Statement executed successfully.
+
+SELECT A, B, D FROM altered ORDER BY A
+----
+A fixed(38,0) | B text | D variant
+1 | x | NULL
+2 | NULL | NULL
+
+CREATE OR ALTER TABLE altered (A INT, B VARCHAR, D VARIANT) COMMENT = 'two'
+----
+status text
+Statement executed successfully.
+
+CREATE OR ALTER TABLE altered (E INT, A INT, B VARCHAR, D VARIANT)
+----
+error 391420 (0A000): SQL compilation error:\nCREATE OR ALTER TABLE: a new column stands before 'D'; new ones come last.
+
+CREATE OR ALTER TABLE altered (A VARCHAR, B VARCHAR, D VARIANT)
+----
+error 000002 (0A000): Unsupported feature 'CREATE OR ALTER TABLE that changes the type of a column'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE OR ALTER HYBRID TABLE altered (A INT PRIMARY KEY)
+----
+error 000002 (0A000): Unsupported feature 'CREATE OR ALTER HYBRID'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+CREATE OR ALTER VIEW altered AS SELECT 1 AS A
+----
+error 000002 (0A000): Unsupported feature 'CREATE OR ALTER VIEW'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+
+SELECT COMMENT FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'ALTERED'
+----
+COMMENT text
+two
+
+SELECT f.INDEX, f.PATH FROM TABLE(FLATTEN(PARSE_JSON('[true]'))) f
+----
+INDEX fixed(38,0) | PATH text
+0 | [0]
+
+SELECT f.VALUE FROM TABLE(FLATTEN(INPUT => PARSE_JSON('{"a": 1}'), OUTER => TRUE)) f
+----
+error 000002 (0A000): Unsupported feature 'FLATTEN with more than INPUT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+

@@ -1,12 +1,4 @@
-// Package membership is who may be a node of the servers of one control store: tokens by
-// which nodes join, certificates, their renewal and revocation, and the catalog of addresses.
-//
-// The authority is made when it is first needed, and is the same on all servers. A server
-// signs a certificate for itself, for a day, and another when two thirds of it are over:
-// whoever took one has it no longer than that, and there is nothing to revoke. What is
-// revoked holds for every server of the store within Every, at the next handshake and on
-// streams that stand; while the store is away, what was known last holds.
-package membership
+package pki
 
 import (
 	"context"
@@ -25,7 +17,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
-	"github.com/loadstone-db/loadstone/engine/cluster/pki"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -43,10 +34,10 @@ const (
 // storeTimeout bounds what a handshake may wait for the store.
 const storeTimeout = 5 * time.Second
 
-// Store keeps who may be a node, and where nodes are. Refusals are *engine.Error that say what to do about it.
-type Store interface {
-	Tokens
-	Addresses
+// MemberStore keeps who may be a node, and where nodes are. Refusals are *engine.Error that say what to do about it.
+type MemberStore interface {
+	TokenStore
+	AddressStore
 	// EnsureNodeAuthority returns the one authority, made by fresh if there is none.
 	EnsureNodeAuthority(ctx context.Context, fresh func() (store.NodeAuthority, error)) (store.NodeAuthority, error)
 	// AdmitNode notes the certificate of a node that joins, and counts its token as used. The
@@ -65,8 +56,8 @@ type Store interface {
 	RevokedNodes(ctx context.Context) ([]string, error)
 }
 
-// Tokens are those by which nodes join.
-type Tokens interface {
+// TokenStore keeps those by which nodes join.
+type TokenStore interface {
 	CreateNodeToken(
 		ctx context.Context,
 		t store.NodeToken,
@@ -79,8 +70,8 @@ type Tokens interface {
 	RevokeNodeToken(ctx context.Context, id string) error
 }
 
-// Addresses are the nodes that every server dials.
-type Addresses interface {
+// AddressStore keeps the nodes that every server dials.
+type AddressStore interface {
 	// AddNodeAddress puts a node into the catalog; ErrConflict when it is there.
 	AddNodeAddress(ctx context.Context, address, by string) (store.NodeAddress, error)
 	// RemoveNodeAddress takes it out.
@@ -88,34 +79,34 @@ type Addresses interface {
 	NodeAddresses(ctx context.Context) ([]store.NodeAddress, error)
 }
 
-// Options are what Members are made of.
-type Options struct {
-	Store Store
+// MembersOptions are what Members are made of.
+type MembersOptions struct {
+	Store MemberStore
 	// Server names this server in its certificate.
 	Server string
 	Log    zerolog.Logger
-	// Life is how long the certificate of a node is good for; 0 means pki.NodeLife.
+	// Life is how long the certificate of a node is good for; 0 means NodeLife.
 	Life time.Duration
 }
 
 // Members decide who is a node. Their methods are safe for concurrent use.
 type Members struct {
-	opts Options
+	opts MembersOptions
 
 	// reading is held while it is asked what was revoked, so that no older answer replaces a newer
 	// one. It comes before mu, which nobody holds while the store is asked for what is known.
 	reading sync.Mutex
 
 	mu        sync.Mutex
-	authority *pki.Authority
+	authority *Authority
 	own       *tls.Certificate
 	renewOwn  time.Time
 	revoked   map[string]bool // nil until it has been read
 	watch     []func()
 }
 
-// New returns the members; nothing is read before it is needed.
-func New(o Options) *Members { return &Members{opts: o} }
+// NewMembers returns the members; nothing is read before it is needed.
+func NewMembers(o MembersOptions) *Members { return &Members{opts: o} }
 
 // NoteJoined implements rpc.JoinedNodes.
 func (m *Members) NoteJoined(ctx context.Context, address string) error {
@@ -132,12 +123,12 @@ func (m *Members) HasJoined(ctx context.Context, address string) (bool, error) {
 }
 
 // ensureAuthority returns the authority. It needs mu.
-func (m *Members) ensureAuthority(ctx context.Context) (*pki.Authority, error) {
+func (m *Members) ensureAuthority(ctx context.Context) (*Authority, error) {
 	if m.authority != nil {
 		return m.authority, nil
 	}
 	kept, err := m.opts.Store.EnsureNodeAuthority(ctx, func() (store.NodeAuthority, error) {
-		a, err := pki.NewAuthority(time.Now())
+		a, err := NewAuthority(time.Now())
 		if err != nil {
 			return store.NodeAuthority{}, err
 		}
@@ -147,7 +138,7 @@ func (m *Members) ensureAuthority(ctx context.Context) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := pki.OpenAuthority(kept.Certificate, kept.Key)
+	a, err := OpenAuthority(kept.Certificate, kept.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -261,28 +252,28 @@ func (m *Members) Certificate() (*tls.Certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.own, m.renewOwn = &own, now.Add(pki.ServerLife*2/3)
+		m.own, m.renewOwn = &own, now.Add(ServerLife*2/3)
 	}
 	return m.own, nil
 }
 
 // Node decides about a node by the certificates that it has shown.
-func (m *Members) Node(shown []*x509.Certificate) (pki.Peer, error) {
+func (m *Members) Node(shown []*x509.Certificate) (Peer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	m.mu.Lock()
 	a, err := m.ensureAuthority(ctx)
 	m.mu.Unlock()
 	if err != nil {
-		return pki.Peer{}, err
+		return Peer{}, err
 	}
 	revoked, err := m.revokedSerials(ctx)
 	if err != nil {
-		return pki.Peer{}, err
+		return Peer{}, err
 	}
 	who, err := a.Pool().Node(shown, time.Now())
 	if err == nil && revoked[who.Serial] {
-		err = fmt.Errorf("%w (%s)", pki.ErrRevoked, who.ID)
+		err = fmt.Errorf("%w (%s)", ErrRevoked, who.ID)
 	}
 	return who, err
 }
@@ -290,11 +281,11 @@ func (m *Members) Node(shown []*x509.Certificate) (pki.Peer, error) {
 // sign signs for a node, and returns what is to be noted of it.
 func (m *Members) sign(
 	ctx context.Context,
-	ask pki.CertificateRequest,
-) (pki.SignedCertificate, store.NodeCertificate, error) {
-	r, err := pki.ReadRequest(ask.Request)
+	ask CertificateRequest,
+) (SignedCertificate, store.NodeCertificate, error) {
+	r, err := ReadRequest(ask.Request)
 	if err != nil {
-		return pki.SignedCertificate{}, store.NodeCertificate{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		return SignedCertificate{}, store.NodeCertificate{}, &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: "The node asks for a certificate that cannot be made: " + err.Error() + ".",
 			Hint:    "Start it with another name, on an empty data directory."}
 	}
@@ -302,7 +293,7 @@ func (m *Members) sign(
 	a, err := m.ensureAuthority(ctx)
 	m.mu.Unlock()
 	if err != nil {
-		return pki.SignedCertificate{}, store.NodeCertificate{}, err
+		return SignedCertificate{}, store.NodeCertificate{}, err
 	}
 	s, err := a.Sign(r, time.Now())
 	return s, store.NodeCertificate{Serial: s.Serial, NodeID: s.NodeID, Key: s.Key, ExpiresAt: s.NotAfter}, err
@@ -312,24 +303,24 @@ func (m *Members) sign(
 func (m *Members) Admit(
 	ctx context.Context,
 	address string,
-	ask pki.CertificateRequest,
-) (pki.SignedCertificate, error) {
+	ask CertificateRequest,
+) (SignedCertificate, error) {
 	s, c, err := m.sign(ctx, ask)
 	if err == nil {
 		// Nobody has the certificate before the store has taken it.
-		err = m.opts.Store.AdmitNode(ctx, c, pki.HashProof(ask.Proof))
+		err = m.opts.Store.AdmitNode(ctx, c, HashProof(ask.Proof))
 	}
 	log := m.opts.Log.With().Str("node_id", c.NodeID).Str("address", address).Logger()
 	if err != nil {
 		log.Warn().Err(err).Msg("a node may not join")
-		return pki.SignedCertificate{}, err
+		return SignedCertificate{}, err
 	}
 	log.Info().Str("token_id", ask.TokenID).Time("not_after", s.NotAfter).Msg("a node has joined")
 	return s, nil
 }
 
 // Renew signs for a node that has shown who it is. It implements rpc.Trust.
-func (m *Members) Renew(ctx context.Context, who pki.Peer, ask pki.CertificateRequest) (pki.SignedCertificate, error) {
+func (m *Members) Renew(ctx context.Context, who Peer, ask CertificateRequest) (SignedCertificate, error) {
 	s, c, err := m.sign(ctx, ask)
 	if err == nil && c.NodeID != who.ID {
 		err = &engine.Error{Code: engine.CodeForbidden,
@@ -341,7 +332,7 @@ func (m *Members) Renew(ctx context.Context, who pki.Peer, ask pki.CertificateRe
 	log := m.opts.Log.With().Str("node_id", who.ID).Logger()
 	if err != nil {
 		log.Warn().Err(err).Msg("the certificate of a node is not renewed")
-		return pki.SignedCertificate{}, err
+		return SignedCertificate{}, err
 	}
 	log.Info().Time("not_after", s.NotAfter).Msg("the certificate of a node was renewed")
 	return s, nil
@@ -369,11 +360,11 @@ func (m *Members) Token(ctx context.Context, by engine.Actor, uses int, valid ti
 	if err != nil {
 		return "", store.NodeToken{}, err
 	}
-	t := pki.NewToken(a)
+	t := NewToken(a)
 	made, err := m.opts.Store.CreateNodeToken(
 		ctx,
 		store.NodeToken{TokenID: t.ID, Uses: uses, CreatedBy: by.Name, CreatedByID: by.ID},
-		pki.HashProof(t.Proof()),
+		HashProof(t.Proof()),
 		valid,
 	)
 	if err != nil {

@@ -1,4 +1,4 @@
-package membership
+package pki
 
 import (
 	"context"
@@ -14,13 +14,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/cluster/pki"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // memoryStore is a store in memory, as far as Members need it.
 type memoryStore struct {
-	Store
+	MemberStore
 	mu        sync.Mutex
 	authority *store.NodeAuthority
 	serials   map[string]string // of nodes, by serial
@@ -92,20 +91,22 @@ func (k *memoryStore) RevokedNodes(context.Context) ([]string, error) {
 	return k.revoked, k.down
 }
 
-func members(k *memoryStore) *Members { return New(Options{Store: k, Server: "s", Log: zerolog.Nop()}) }
+func members(k *memoryStore) *Members {
+	return NewMembers(MembersOptions{Store: k, Server: "s", Log: zerolog.Nop()})
+}
 
 // joined lets a node join, and returns what it shows.
-func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, pki.CertificateRequest) {
+func joined(t *testing.T, m *Members, id string) ([]*x509.Certificate, CertificateRequest) {
 	t.Helper()
 	secret, _, err := m.Token(t.Context(), engine.Actor{Name: "u"}, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := pki.ParseToken(secret)
+	token, err := ParseToken(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := pki.OpenIdentity(pki.IdentityOptions{Dir: t.TempDir(), ID: id, Token: &token})
+	i, err := OpenIdentity(IdentityOptions{Dir: t.TempDir(), ID: id, Token: &token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,11 +159,11 @@ func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 		if err := one.Revoke(t.Context(), "node-1", "u"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := one.Node(shown); !errors.Is(err, pki.ErrRevoked) || told[one].Load() != 1 {
+		if _, err := one.Node(shown); !errors.Is(err, ErrRevoked) || told[one].Load() != 1 {
 			t.Errorf("where it was revoked: %v, told %d times", err, told[one].Load())
 		}
 		time.Sleep(2 * RefreshInterval)
-		if _, err := two.Node(shown); !errors.Is(err, pki.ErrRevoked) || told[two].Load() != 1 {
+		if _, err := two.Node(shown); !errors.Is(err, ErrRevoked) || told[two].Load() != 1 {
 			t.Errorf("on the other server: %v, told %d times", err, told[two].Load())
 		}
 		// While the store is away, what is known holds.
@@ -170,7 +171,7 @@ func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 		k.down = store.ErrUnavailable
 		k.mu.Unlock()
 		time.Sleep(2 * RefreshInterval)
-		if _, err := two.Node(shown); !errors.Is(err, pki.ErrRevoked) {
+		if _, err := two.Node(shown); !errors.Is(err, ErrRevoked) {
 			t.Errorf("while the store is away: %v", err)
 		}
 		if _, err := members(k).Node(shown); !errors.Is(err, store.ErrUnavailable) {
@@ -191,7 +192,7 @@ func TestAServersOwnCertificateIsRenewed(t *testing.T) {
 		if same, _ := m.Certificate(); same != first {
 			t.Error("each handshake has another")
 		}
-		time.Sleep(pki.ServerLife*2/3 + time.Minute)
+		time.Sleep(ServerLife*2/3 + time.Minute)
 		next, err := m.Certificate()
 		if err != nil || next == first {
 			t.Errorf("after two thirds of its life it is the same: %v", err)
@@ -213,7 +214,7 @@ func TestANodeIsRenewedAsItself(t *testing.T) {
 	if _, err := m.Renew(t.Context(), who, ask); !engine.HasCode(err, engine.CodeForbidden) {
 		t.Errorf("as another: %v", err)
 	}
-	if _, err := m.Renew(t.Context(), who, pki.CertificateRequest{}); !engine.HasCode(err, engine.CodeInvalid) {
+	if _, err := m.Renew(t.Context(), who, CertificateRequest{}); !engine.HasCode(err, engine.CodeInvalid) {
 		t.Errorf("with nothing: %v", err)
 	}
 }
@@ -281,7 +282,7 @@ func (h hangingStore) RevokedNodes(ctx context.Context) ([]string, error) {
 func TestNodesConnectWhileTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hangingStore{&memoryStore{serials: map[string]string{}}, make(chan struct{}), make(chan struct{})}
-		m := New(Options{Store: h, Server: "s", Log: zerolog.Nop()})
+		m := NewMembers(MembersOptions{Store: h, Server: "s", Log: zerolog.Nop()})
 		shown, _ := joined(t, m, "n")
 		if _, err := m.Node(shown); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,29 @@
+-- METRICS_SNAPSHOTS has each second of a run as a whole.
+
+CREATE OR ALTER TABLE METRICS_SNAPSHOTS (
+    RUN_ID              VARCHAR NOT NULL,
+    TIMESTAMP           TIMESTAMP_NTZ NOT NULL,
+    ELAPSED_SECONDS     FLOAT,
+    PHASE               VARCHAR,
+    QPS                 FLOAT,
+    READS_PER_SEC       FLOAT,
+    WRITES_PER_SEC      FLOAT,
+    P50_LATENCY_MS      FLOAT,
+    P95_LATENCY_MS      FLOAT,
+    P99_LATENCY_MS      FLOAT,
+    AVG_LATENCY_MS      FLOAT,
+    MAX_LATENCY_MS      FLOAT,
+    ERRORS_PER_SEC      FLOAT,
+    TOTAL_QUERIES       NUMBER(18,0),
+    ERROR_COUNT         NUMBER(18,0),
+    ACTIVE_CONNECTIONS  NUMBER(9,0),
+    TARGET_CONNECTIONS  NUMBER(9,0),
+    QPS_BY_KIND         VARIANT,
+    ERRORS_BY_CLASS     VARIANT,
+    HISTOGRAM           VARIANT,
+    LOAD_DETAIL         VARIANT,
+    CPU_PCT             FLOAT,
+    MEMORY_PCT          FLOAT,
+    HOST_CPU_PCT        FLOAT,
+    HOST_MEMORY_PCT     FLOAT
+) COMMENT = 'Loadstone table 2: each second of runs';

@@ -1,0 +1,5 @@
+-- A row that the writers of TEST_TEMPLATES lock, so that a template of two runs is there once.
+
+INSERT INTO LOADSTONE_RUNS (RUN_ID, EPOCH)
+SELECT 'TEST_TEMPLATES', 0
+WHERE NOT EXISTS (SELECT 1 FROM LOADSTONE_RUNS WHERE RUN_ID = 'TEST_TEMPLATES');
