@@ -35,6 +35,7 @@ type commands struct {
 	Calibrate  calibrateCommand    `cmd:"" help:"Measure this machine as a load generator."`
 	NullTarget nullTargetCommand   `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
 	Snowsim    snowsimCommand      `cmd:"" help:"Run a simulated Snowflake account, for tests and demonstrations."`
+	Snowflake  snowflakeCommand    `cmd:"" help:"Check a Snowflake account against what Loadstone assumes of it."`
 	Compare    compareCommand      `cmd:"" help:"Compare runs, and say whether the second is worse."`
 	Report     reportCommand       `cmd:"" help:"Write the report of a run as one HTML file."`
 	Mark       markCommand         `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`

@@ -38,3 +38,11 @@ fi
 
 LOADSTONE_SNOWFLAKE_EMULATOR="snowflake://loadstone:any@127.0.0.1:$port/LOADSTONE/PUBLIC?account=fakesnow&protocol=http&warehouse=NONE" \
 	"${GO:-go}" test -count=1 -v -run '^TestEmulator(Runs)?$' ./engine/target/snowflake ./cli
+
+# Snowflake's own connector for Python, of the newest kind, against the stand-in.
+if [ ! -x "$cache-connector/bin/python" ]; then
+	python3 -m venv "$cache-connector"
+	"$cache-connector/bin/pip" install --quiet --disable-pip-version-check 'snowflake-connector-python==5.2.0'
+fi
+LOADSTONE_SNOWFLAKE_PYTHON="$cache-connector/bin/python" \
+	"${GO:-go}" test -count=1 -run '^TestThePythonConnector$' ./snowsim

@@ -106,7 +106,7 @@ func (j *job) tag(view *translate.Session) string {
 
 func (j *job) execute(sql string, view *translate.Session, record *history.Record) error {
 	s, sess := j.server, j.session
-	about, err := s.stages.read(view.User, j.host, sql)
+	about, err := s.stages.read(view.User, sess.client, j.host, sql)
 	switch {
 	case err != nil:
 		return err

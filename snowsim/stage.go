@@ -39,12 +39,12 @@ type stageStatement struct {
 
 // read executes a user's statement about stages; nil is any other statement. host is the address of this machine by
 // which the client has come.
-func (a *stageArea) read(user, host, sql string) (*stageStatement, error) {
+func (a *stageArea) read(user, client, host, sql string) (*stageStatement, error) {
 	if !ours.MatchString(sql) {
 		return nil, nil
 	}
 	if m := put.FindStringSubmatch(sql); m != nil {
-		return a.put(user, host, m[1], m[2], m[3])
+		return a.put(user, client, host, m[1], m[2], m[3])
 	}
 	if m := copyInto.FindStringSubmatch(sql); m != nil {
 		return a.copy(user, m[1], m[2], m[3], m[4], m[5])
@@ -58,13 +58,18 @@ func (a *stageArea) read(user, host, sql string) (*stageStatement, error) {
 // userPrefix is where a user's stage is in the cloud's storage.
 func userPrefix(user string) string { return fmt.Sprintf("stages/%x/", user) }
 
-func (a *stageArea) put(user, host, from, path, options string) (*stageStatement, error) {
+func (a *stageArea) put(user, client, host, from, path, options string) (*stageStatement, error) {
 	folder := userPrefix(user) + strings.Trim(path, "/")
 	info, err := a.issue(host, userPrefix(user), strings.TrimSuffix(folder, "/")+"/")
 	if err != nil {
 		return nil, err
 	}
 	options = strings.ToUpper(options)
+	// Of the official drivers that for Go wants a number, and that for Python (5) a text.
+	key := any("1")
+	if client == "Go" {
+		key = 1
+	}
 	return &stageStatement{data: map[string]any{
 		"command":           "UPLOAD",
 		"operation":         "Node",
@@ -77,7 +82,7 @@ func (a *stageArea) put(user, host, from, path, options string) (*stageStatement
 		"encryptionMaterial": map[string]any{
 			"queryStageMasterKey": a.masterKey,
 			"queryId":             "01c00000-0000-0000-0000-000000000001",
-			"smkId":               1,
+			"smkId":               key,
 		},
 		"clientShowEncryptionParameter": true,
 		"stageInfo":                     info,

@@ -71,7 +71,7 @@ type stageArea struct {
 	cloud     string
 	masterKey string // of all files, base64
 	port      string
-	authority string // the certificate of the server, which signs itself
+	authority string // the certificate of who has signed the server's
 	server    *http.Server
 
 	parts       atomic.Int64 // that came so far
@@ -117,27 +117,37 @@ func (a *stageArea) serve(ctx, serving context.Context, account net.Addr,
 	return listener, nil
 }
 
-// certify makes a certificate for all addresses of this machine.
+// certify makes an authority, whose certificate clients trust, and a certificate for all addresses of this machine.
 func (a *stageArea) certify() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("snowsim: making a key: %w", err)
-	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "snowsim"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	from, until := time.Now().Add(-time.Hour), time.Now().AddDate(1, 0, 0)
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "snowsim's authority"},
+		NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "snowsim"}, NotBefore: from,
+		NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	addresses, _ := net.InterfaceAddrs() // without them there is this machine
 	for _, at := range addresses {
 		if network, ok := at.(*net.IPNet); ok {
-			form.IPAddresses = append(form.IPAddresses, network.IP)
+			leaf.IPAddresses = append(leaf.IPAddresses, network.IP)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("snowsim: making a key: %w", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("snowsim: making a key: %w", err)
+	}
+	authority, err := x509.CreateCertificate(rand.Reader, root, root, &rootKey.PublicKey, rootKey)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("snowsim: making a certificate: %w", err)
 	}
-	a.authority = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	der, err := x509.CreateCertificate(rand.Reader, leaf, root, &key.PublicKey, rootKey)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("snowsim: making a certificate: %w", err)
+	}
+	a.authority = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority}))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
@@ -156,8 +166,8 @@ func (a *stageArea) issue(host, prefix, folder string) (map[string]any, error) {
 	case StagesAzure:
 		c.token = base64.StdEncoding.EncodeToString([]byte(NewPassword()))
 		id = c.token
-		// The host of a stage is ACCOUNT.ENDPOINT, and that of a bucket BUCKET.ENDPOINT: cut at its first dot, the
-		// address of this machine is both, and no name has to be looked up.
+		// The host of a stage is ACCOUNT.ENDPOINT: cut at its first dot, the address of this machine is that, and no name
+		// has to be looked up.
 		info["storageAccount"], info["endPoint"], info["path"] = first, rest+":"+a.port, "stages"
 		info["location"] = folder
 		info["creds"] = map[string]any{"AZURE_SAS_TOKEN": "?sv=2021-10-04&sr=c&sp=rwl&se=" +
@@ -167,7 +177,7 @@ func (a *stageArea) issue(host, prefix, folder string) (map[string]any, error) {
 		info["storageAccount"], info["endPoint"], info["location"] = "", host+":"+a.port, folder
 		info["creds"] = map[string]any{"GCS_ACCESS_TOKEN": c.token}
 	default:
-		info["endPoint"], info["location"] = rest+":"+a.port, first+"/"+folder
+		info["endPoint"], info["location"] = host+":"+a.port, folder
 		info["creds"] = map[string]any{"AWS_KEY_ID": id, "AWS_SECRET_KEY": c.secret, "AWS_TOKEN": c.token, "AWS_ID": id,
 			"AWS_KEY": c.secret}
 	}

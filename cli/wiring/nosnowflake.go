@@ -40,6 +40,11 @@ func snowflakeUnavailable(ref string) error {
 	return nil
 }
 
+// SnowflakeConformance asks nobody, and says why.
+func SnowflakeConformance(context.Context, target.Database) (text []byte, summary string, err error) {
+	return nil, "", ErrNoSnowflake
+}
+
 // StandInDSN is a DSN as it is.
 func StandInDSN(_ context.Context, dsn secret.Secret, _ func() (string, error), _ func(func())) (secret.Secret, error) {
 	return dsn, nil

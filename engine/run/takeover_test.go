@@ -154,17 +154,44 @@ func TestTheSurvivorTakesARunOver(t *testing.T) {
 	if d := f.detail(run.RunID); d.Status != engine.StatusRunning || d.Live != nil {
 		t.Fatalf("before its lease has expired the run is %s, live %v", d.Status, d.Live)
 	}
-	conn, err := pgx.Connect(t.Context(), f.control)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() - interval '1 s'"); err != nil {
-		t.Fatal(err)
-	}
+	f.expireLeases()
 	f.whole(run.RunID)
 	if last := <-shown; last != engine.StatusCompleted {
 		t.Errorf("the page that was open showed %s last", last)
+	}
+}
+
+// carriedByA is a run of ten minutes that server a carries, under load, on a node that outlives it, and server b beside it.
+func carriedByA(t *testing.T) (f *fixture, b *enginerun.Service, run engine.Run) {
+	t.Helper()
+	f = newFixture(t)
+	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
+	f.outliving(links...)
+	f.svc = f.server("a", links[0])
+	b = f.server("b", links[1])
+	run = f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
+	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	return f, b, run
+}
+
+// nothingPends checks that no command of a run is open.
+func (f *fixture) nothingPends() {
+	f.t.Helper()
+	if open, err := f.store.PendingRunCommands(f.t.Context()); err != nil || len(open) > 0 {
+		f.t.Errorf("open are %+v, %v", open, err)
+	}
+}
+
+// expireLeases has the leases of all runs expire.
+func (f *fixture) expireLeases() {
+	f.t.Helper()
+	conn, err := pgx.Connect(f.t.Context(), f.control)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(f.t.Context()) }()
+	if _, err := conn.Exec(f.t.Context(), "UPDATE run_status SET lease_until = now() - interval '1 s'"); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
@@ -180,13 +207,7 @@ func stopper(t *testing.T, at *enginerun.Service, runID string) (engine.Run, tim
 // is that of a run which is being cancelled.
 func TestAnyServerStopsARun(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
-	f.outliving(links...)
-	f.svc = f.server("a", links[0])
-	other := f.server("b", links[1])
-	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
-	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f, other, run := carriedByA(t)
 	got, took, err := stopper(t, other, run.RunID)
 	if err != nil || got.StopReason != engine.StopUserRequested ||
 		got.Status != engine.StatusCancelling && got.Status != engine.StatusCancelled {
@@ -200,22 +221,14 @@ func TestAnyServerStopsARun(t *testing.T) {
 	if _, _, err := stopper(t, other, run.RunID); !engine.HasCode(err, engine.CodeConflict) {
 		t.Error(err)
 	}
-	if open, err := f.store.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
-		t.Errorf("open are %+v, %v", open, err)
-	}
+	f.nothingPends()
 }
 
 // TestAStopNeedsNoOwner: the server that carried a run is killed, and another one stops the run as soon as it is asked,
 // on a real store and a real node, long before the lease has expired.
 func TestAStopNeedsNoOwner(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
-	f.outliving(links...)
-	f.svc = f.server("a", links[0])
-	survivor := f.server("b", links[1])
-	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
-	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f, survivor, run := carriedByA(t)
 	f.svc.Kill()
 	f.svc = survivor
 	got, took, err := stopper(t, survivor, run.RunID)
@@ -230,22 +243,14 @@ func TestAStopNeedsNoOwner(t *testing.T) {
 		!d.Summary.Accounting.Balanced {
 		t.Errorf("%s of %s, %s, %+v\n%s", d.Status, d.Owner, d.StopReason, d.Summary.Accounting, f.logs(run.RunID))
 	}
-	if open, err := f.store.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
-		t.Errorf("open are %+v, %v", open, err)
-	}
+	f.nothingPends()
 }
 
 // TestAStopThatWasNotedOutlivesTheLease: the server that carried a run and the one that was asked to stop it are both gone.
 // Who takes the run over when its lease has expired does the STOP, on a real store and a real node.
 func TestAStopThatWasNotedOutlivesTheLease(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
-	f.outliving(links...)
-	f.svc = f.server("a", links[0])
-	survivor := f.server("b", links[1])
-	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
-	f.until(run.RunID, func(p *engine.LiveState) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f, survivor, run := carriedByA(t)
 	f.svc.Kill()
 	f.svc = survivor
 	// As the server that was asked does it, which ends then: nobody else takes a run over for it.
@@ -257,22 +262,13 @@ func TestAStopThatWasNotedOutlivesTheLease(t *testing.T) {
 	if d := f.detail(run.RunID); d.Status != engine.StatusRunning || d.Owner != "a" {
 		t.Fatalf("before its lease has expired the run is %s of %s", d.Status, d.Owner)
 	}
-	conn, err := pgx.Connect(t.Context(), f.control)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() - interval '1 s'"); err != nil {
-		t.Fatal(err)
-	}
+	f.expireLeases()
 	d := f.settled(run.RunID)
 	if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || d.Owner != "b" ||
 		!d.Summary.Accounting.Balanced {
 		t.Errorf("%s of %s, %s, %+v\n%s", d.Status, d.Owner, d.StopReason, d.Summary.Accounting, f.logs(run.RunID))
 	}
-	if open, err := f.store.PendingRunCommands(t.Context()); err != nil || len(open) > 0 {
-		t.Errorf("open are %+v, %v", open, err)
-	}
+	f.nothingPends()
 }
 
 // TestALostRunIsCancelledWhereThatWasAsked: a run whose run workers ended with the server that carried them is not

@@ -768,7 +768,7 @@ func TestWithoutTheTableOfExecutionsNothingIsTaken(t *testing.T) {
 // TestTimesThatAnAccountReadsOtherwiseAreNotKept: an account that does as if it had not been told of logical types.
 func TestTimesThatAnAccountReadsOtherwiseAreNotKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithSchema(t)
 	w.as = func(sql string) string { return strings.Replace(sql, " USE_LOGICAL_TYPE = TRUE", "", 1) }
 	_, err := w.take(t, 1)
 	if text := engine.ErrorText(err); !engine.HasCode(err, engine.CodeTarget) || !w.book.Failed ||

@@ -106,26 +106,33 @@ func TestNothingIsIssuedPastTheDeadline(t *testing.T) {
 	}
 }
 
+// twoConnections are a group on a target that does nothing, which pauses so long between operations.
+func twoConnections(t *testing.T, io engine.IOEngine, thinkTimeMs float64) *load.Group {
+	t.Helper()
+	server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	g, err := load.Open(t.Context(), load.Config{Plan: lookupPlan(),
+		Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db, Sink: &begins{}, Log: zerolog.Nop(),
+		Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 2, ThinkTimeMs: thinkTimeMs}}, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
 // TestADeadlineThatIsMovedInTimeEndsNothing, and a group that never had one goes on for ever.
 func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, io engine.IOEngine) {
-		server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = server.Close() }()
-		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = db.Close() }()
-		g, err := load.Open(t.Context(), load.Config{Plan: lookupPlan(),
-			Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db, Sink: &begins{}, Log: zerolog.Nop(),
-			Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 2, ThinkTimeMs: 1}}, 2, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = g.Close() }()
+		g := twoConnections(t, io, 1)
 		g.SetDeadline(time.Now().Add(10 * time.Second))
 		g.Start(engine.PhaseMeasurement)
 		for range 10 {
@@ -152,23 +159,7 @@ func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
 // TestADeadlineThatHasPassedIsNotMoved, also when nothing was due since: who sets it later was not heard in time.
 func TestADeadlineThatHasPassedIsNotMoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, io engine.IOEngine) {
-		server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = server.Close() }()
-		db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = db.Close() }()
-		g, err := load.Open(t.Context(), load.Config{Plan: lookupPlan(),
-			Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db, Sink: &begins{}, Log: zerolog.Nop(),
-			Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 2, ThinkTimeMs: 600_000}}, 2, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = g.Close() }()
+		g := twoConnections(t, io, 600_000)
 		g.SetDeadline(time.Now().Add(time.Minute))
 		g.Start(engine.PhaseMeasurement)
 		g.SetDeadline(time.Time{})

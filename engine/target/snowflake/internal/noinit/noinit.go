@@ -11,7 +11,8 @@ package noinit
 import "os"
 
 func init() {
-	for _, name := range []string{"SF_DISABLE_MINICORE", "SNOWFLAKE_DISABLE_PLATFORM_DETECTION"} {
+	for _, name := range []string{"SF_DISABLE_MINICORE", "SNOWFLAKE_DISABLE_PLATFORM_DETECTION",
+		"SF_TELEMETRY_DISABLE_CONNECTION_SHAPE"} {
 		// An operator who sets one on purpose is left alone.
 		if _, set := os.LookupEnv(name); !set {
 			_ = os.Setenv(name, "true") // fails for malformed names only
