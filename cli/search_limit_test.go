@@ -38,7 +38,8 @@ const (
 )
 
 // searched is a search and its target: how much work is in it at its limit, and what it serves in a second there. What
-// an operation takes is long beside what a thread may be late by.
+// an operation takes is long beside what a thread may be late by: in a search over the rate what was due in a moment
+// in which the generator stood still comes at once, and too much at once is what a cliff and hysteresis answer to.
 type searched struct {
 	unit        engine.FindMaxUnit
 	size        int
@@ -51,7 +52,7 @@ type searched struct {
 var searches = []searched{
 	{unit: engine.FindMaxConnections, size: 40, perSecond: 800, connections: 10,
 		levels: "start_concurrency: 10, concurrency_increment: 10, max_concurrency: 160"},
-	{unit: engine.FindMaxRate, size: 80, perSecond: 400, connections: 160,
+	{unit: engine.FindMaxRate, size: 160, perSecond: 400, connections: 240,
 		levels: "unit: rate, start_rate: 80, rate_increment: 80, max_rate: 4000"},
 }
 
@@ -170,7 +171,7 @@ func searchBehind(t *testing.T, s searched, dsn, kind string) *engine.FindMaxRes
 target: {connection: {driver: postgres, dsn: %q}, adapter: postgres, table_name: limits, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, load_mode: FIND_MAX_CONCURRENCY, concurrent_connections: %d,
   arrival: %s, warmup_seconds: 2}
-scaling: {mode: FIXED, worker_count: 1, per_worker_capacity: 200}
+scaling: {mode: FIXED, worker_count: 1, per_worker_capacity: 300}
 find_max: {enabled: true, %s, step_duration_seconds: %d, qps_stability_pct: 5, latency_stability_pct: 20,
   max_error_rate_pct: 1}
 `, dsn, s.connections, arrival, s.levels, searchStep)), "--data-dir", p.Path("data"), "--out", out)

@@ -42,7 +42,7 @@ type snowsimCommand struct {
 	TimeScale float64       `default:"1" help:"Speed of the model's time: 10 makes latencies, starts and lags a tenth."`
 	Seed      uint64        `default:"1" help:"Seed of latencies, faults and history."`
 	Lag       time.Duration `default:"2s" help:"Delay until an execution appears in the query history."`
-	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Inject a fault, repeatable: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, drop, drop_answer, slow."`
+	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Inject a fault, repeatable: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, ended, drop, drop_answer, slow."`
 	Stages    string        `default:"s3" enum:"s3,azure,gcs" help:"Protocol of stages, over TLS: ${enum}."`
 	Edition   string        `default:"enterprise" enum:"standard,enterprise" help:"Edition of the account. Standard has no multi-cluster warehouses and no search optimization."`
 	Region    string        `placeholder:"REGION" help:"Value of CURRENT_REGION(): AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and US government regions have no hybrid tables."`

@@ -1,6 +1,9 @@
 package engine
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Warehouse is what a run's queries execute on, as the database tells at one
 // moment. The poller of the server is the only source of it.
@@ -14,10 +17,11 @@ type Warehouse struct {
 	Generation string `json:"generation"`
 	// FallbackWarehouse executes again what takes too long on an interactive warehouse; empty without one.
 	FallbackWarehouse string `json:"fallback_warehouse"`
-	StartedClusters   int    `json:"started_clusters"`
-	MinClusterCount   int    `json:"min_cluster_count"`
-	MaxClusterCount   int    `json:"max_cluster_count"`
-	ScalingPolicy     string `json:"scaling_policy"`
+	// The clusters are null where the database's edition knows none.
+	StartedClusters *int   `json:"started_clusters"`
+	MinClusterCount *int   `json:"min_cluster_count"`
+	MaxClusterCount *int   `json:"max_cluster_count"`
+	ScalingPolicy   string `json:"scaling_policy"`
 	// AutoSuspendSeconds without a query suspend it; 0 is never, or not known.
 	AutoSuspendSeconds int `json:"-"`
 	// Running and Queued queries, of everybody.
@@ -29,6 +33,26 @@ type Warehouse struct {
 	PolledAt Time `json:"polled_at"`
 	// Raw is the database's own row, stored and not shown.
 	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+// Clusters is how many clusters are started: as the database tells, else one while the warehouse is not suspended.
+func (w *Warehouse) Clusters() int {
+	switch {
+	case w.StartedClusters != nil:
+		return *w.StartedClusters
+	case strings.HasPrefix(strings.ToUpper(w.State), "SUSPEND"):
+		return 0
+	}
+	return 1
+}
+
+// LeastClusters is how many clusters the warehouse has while it is not suspended, at least: one where the database does
+// not tell.
+func (w *Warehouse) LeastClusters() int {
+	if w.MinClusterCount == nil {
+		return 1
+	}
+	return max(1, *w.MinClusterCount)
 }
 
 // WarehousePoint is one poll of a run's time series: one row of warehouse_poll_snapshots.

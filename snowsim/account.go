@@ -23,12 +23,39 @@ type account struct {
 	waiting map[warehouse.ID]chan warehouse.Event
 	timer   *time.Timer
 	closed  bool
+	// spent are the warehouses whose resource monitor has used up its quota.
+	spent map[string]bool
+}
+
+// ExhaustQuota suspends a warehouse as a resource monitor does at its limit; until it is called with false nothing
+// resumes the warehouse.
+func (s *Server) ExhaustQuota(name string, spent bool) {
+	a := s.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spent[name] = spent
+	if spent {
+		_ = a.model.Suspend(time.Now(), name) // one that is suspended already stays so
+		a.advance()
+	}
+}
+
+// overQuota is 090073.
+func (a *account) overQuota(name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.spent[name] {
+		return nil
+	}
+	return &protocol.Error{Code: "090073", State: "22000", Message: "Warehouse '" + name +
+		"' cannot be resumed because resource monitor 'LIMIT' has exceeded its quota."}
 }
 
 func newAccount(o Options) (*account, error) {
 	config := o.Model
 	config.Seed, config.TimeScale = o.Seed, o.TimeScale
-	a := &account{model: warehouse.New(config), waiting: map[warehouse.ID]chan warehouse.Event{}}
+	a := &account{model: warehouse.New(config), waiting: map[warehouse.ID]chan warehouse.Event{},
+		spent: map[string]bool{}}
 	for _, spec := range o.Warehouses {
 		if spec.Owner == "" {
 			spec.Owner = DefaultRole
@@ -96,6 +123,9 @@ func (g *slot) release() {
 func (a *account) acquire(ctx context.Context, name string, work warehouse.Work, open bool) (*slot, error) {
 	if work.Table == warehouse.None {
 		return &slot{}, nil
+	}
+	if err := a.overQuota(name); err != nil {
+		return nil, err
 	}
 	submit := a.model.Submit
 	if open {
@@ -217,6 +247,9 @@ func (a *account) Drop(name string) error {
 
 // Resume implements translate.Warehouses.
 func (a *account) Resume(name string) error {
+	if err := a.overQuota(name); err != nil {
+		return err
+	}
 	return a.change(name, func(now time.Time) error { return a.model.Resume(now, name) })
 }
 

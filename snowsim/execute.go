@@ -168,6 +168,9 @@ func (j *job) onStage(about *stageStatement) error {
 func (j *job) onWarehouse(view *translate.Session, p *translate.Plan, binds protocol.Bindings,
 	record *history.Record) (*protocol.Result, error) {
 	s, sess := j.server, j.session
+	if p.Work.Table != warehouse.None && view.Warehouse != "" && !s.translator.MayUse(view, view.Warehouse) {
+		return nil, modelError(warehouse.ErrUnknown, view.Warehouse)
+	}
 	if err := s.account.checkInteractive(view.Warehouse, p); err != nil {
 		return nil, err
 	}

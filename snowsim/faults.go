@@ -22,6 +22,8 @@ const (
 	FaultForbidden = "403"
 	// FaultExpired lets the session token expire just before the request.
 	FaultExpired = "expired"
+	// FaultEnded ends the session just before the request: nothing renews it.
+	FaultEnded = "ended"
 	// FaultDrop closes the connection before the request is read,
 	// FaultDropAnswer after it was carried out and before it is answered.
 	FaultDrop       = "drop"
@@ -35,6 +37,7 @@ var faultKinds = []string{
 	FaultUnavailable,
 	FaultForbidden,
 	FaultExpired,
+	FaultEnded,
 	FaultDrop,
 	FaultDropAnswer,
 	FaultSlow,
@@ -218,6 +221,8 @@ type faultyPlace struct {
 	kind func(path string) string
 	// expire ends the credentials of a request, refuse answers it with a status.
 	expire func(*http.Request)
+	// end ends the session of a request.
+	end    func(*http.Request)
 	refuse func(w http.ResponseWriter, status int)
 }
 
@@ -243,6 +248,9 @@ func (f *faults) inject(at faultyPlace, next http.Handler) http.Handler {
 			at.refuse(w, http.StatusForbidden)
 		case FaultExpired:
 			at.expire(r)
+			next.ServeHTTP(w, r)
+		case FaultEnded:
+			at.end(r)
 			next.ServeHTTP(w, r)
 		case FaultDrop:
 			dropConnection(w)

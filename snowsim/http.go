@@ -24,6 +24,7 @@ func (s *Server) routes() http.Handler {
 	})
 	mux.HandleFunc("GET /snowsim/stats",
 		func(w http.ResponseWriter, _ *http.Request) { protocol.Write(w, protocol.Success(s.Stats())) })
+	mux.HandleFunc("POST "+oauthTokenPath, s.giveToken)
 	mux.HandleFunc("GET /snowsim/ca.pem", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-pem-file")
 		_, _ = io.WriteString(w, s.stages.authority) // a client that has gone needs no answer
@@ -35,6 +36,11 @@ func (s *Server) routes() http.Handler {
 			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
 				s.expire(sess)
 			}
+		},
+		end: func(r *http.Request) {
+			if sess, problem := s.find(protocol.TokenOf(r)); problem == nil {
+				s.end(sess)
+			}
 		}}, mux)
 }
 
@@ -42,7 +48,7 @@ func (s *Server) routes() http.Handler {
 func (s *Server) faultyStages(next http.Handler) http.Handler {
 	return s.faults.inject(faultyPlace{kind: func(string) string { return "stage" },
 		refuse: func(w http.ResponseWriter, status int) { s.stages.refuse(w, s.stages.fault(status)) },
-		expire: func(*http.Request) { s.stages.expire() }}, next)
+		expire: func(*http.Request) { s.stages.expire() }, end: func(*http.Request) { s.stages.expire() }}, next)
 }
 
 // inSession finds the session of a request and refuses those without one.

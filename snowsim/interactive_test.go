@@ -1,6 +1,7 @@
 package snowsim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,13 +79,44 @@ func TestAnInteractiveWarehouseEndsAStatementAfterFiveSeconds(t *testing.T) {
 	for i, name := range names {
 		shown[name] = rows[0][i]
 	}
-	if shown["fallback_warehouse"] != "LOADSTONE_WH" || shown["auto_suspend"] != "3600" || shown["generation"] != "" ||
+	if _, told := shown["fallback_warehouse"]; told || shown["auto_suspend"] != "3600" || shown["generation"] != "" ||
 		!strings.Contains(shown["tables"], ".STD") {
 		t.Errorf("%v", shown)
+	}
+	_, rows = table(t, conn, "SHOW PARAMETERS LIKE 'fallback%' IN WAREHOUSE quick")
+	if len(rows) != 1 || rows[0][1] != "LOADSTONE_WH" || rows[0][3] != "WAREHOUSE" {
+		t.Errorf("the fallback is told as %v", rows)
 	}
 	if n := number(t, conn, "SELECT COUNT(*) FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY()) WHERE QUERY_TEXT = 'SELECT "+
 		"COUNT(*) FROM std' AND WAREHOUSE_NAME = 'LOADSTONE_WH'"); n != 1 {
 		t.Errorf("the history has %d executions on the fallback warehouse", n)
+	}
+}
+
+// TestSHOWWAREHOUSESHasTheColumnsOfTheEdition: Standard edition has nothing of clusters.
+func TestSHOWWAREHOUSESHasTheColumnsOfTheEdition(t *testing.T) {
+	t.Parallel()
+	for _, standard := range []bool{false, true} {
+		db := open(t, config(t, start(t, func(o *Options) {
+			whole(o)
+			o.Contract.Standard = standard
+		}).DSN()))
+		names, rows := table(t, db, "SHOW WAREHOUSES LIKE 'LOADSTONE_WH'")
+		for _, c := range []string{"started_clusters", "min_cluster_count", "max_cluster_count", "scaling_policy"} {
+			if slices.Contains(names, c) == standard {
+				t.Errorf("standard %v: %v", standard, names)
+			}
+		}
+		if len(rows) != 1 || len(rows[0]) != len(names) || rows[0][slices.Index(names, "owner")] != DefaultRole {
+			t.Errorf("%v of %v", rows, names)
+		}
+		_, rows = table(t, db, "SHOW PARAMETERS IN WAREHOUSE loadstone_wh")
+		if len(rows) != 3 || rows[0][0] != "MAX_CONCURRENCY_LEVEL" || rows[0][1] != "8" {
+			t.Errorf("its parameters are %v", rows)
+		}
+		if _, err := db.ExecContext(t.Context(), "SHOW PARAMETERS IN WAREHOUSE nothing"); code(err) != 2003 {
+			t.Errorf("a warehouse that is not there: %v", err)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ type user struct {
 	User
 	key         *rsa.PublicKey
 	fingerprint string
+	identityKey *rsa.PublicKey
 }
 
 func registerUsers(list []User) (map[string]*user, error) {
@@ -32,25 +33,39 @@ func registerUsers(list []User) (map[string]*user, error) {
 	for _, u := range list {
 		u.Name = strings.ToUpper(u.Name)
 		registered := &user{User: u}
-		if u.PublicKey != "" {
-			der, err := keyBytes(u.PublicKey)
-			if err != nil {
-				return nil, fmt.Errorf("snowsim: the public key of %s: %w", u.Name, err)
-			}
-			parsed, err := x509.ParsePKIXPublicKey(der)
-			if err != nil {
-				return nil, fmt.Errorf("snowsim: the public key of %s: %w", u.Name, err)
-			}
-			key, ok := parsed.(*rsa.PublicKey)
-			if !ok {
-				return nil, fmt.Errorf("snowsim: the public key of %s is not RSA", u.Name)
-			}
-			sum := sha256.Sum256(der)
-			registered.key, registered.fingerprint = key, "SHA256:"+base64.StdEncoding.EncodeToString(sum[:])
+		var err error
+		var der []byte
+		if registered.key, der, err = publicKey(u.PublicKey); err == nil {
+			registered.identityKey, _, err = publicKey(u.WorkloadIdentity.PublicKey)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("snowsim: the public key of %s: %w", u.Name, err)
+		}
+		sum := sha256.Sum256(der)
+		registered.fingerprint = "SHA256:" + base64.StdEncoding.EncodeToString(sum[:])
 		out[u.Name] = registered
 	}
 	return out, nil
+}
+
+// publicKey reads an RSA key and its DER; empty is none.
+func publicKey(text string) (*rsa.PublicKey, []byte, error) {
+	if text == "" {
+		return nil, nil, nil
+	}
+	der, err := keyBytes(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, ok := parsed.(*rsa.PublicKey)
+	if !ok {
+		return nil, nil, errors.New("it is not RSA")
+	}
+	return key, der, nil
 }
 
 func keyBytes(text string) ([]byte, error) {
@@ -73,6 +88,7 @@ type loginRequest struct {
 		DuoMethod     string         `json:"EXT_AUTHN_DUO_METHOD"`
 		Authenticator string         `json:"AUTHENTICATOR"`
 		Token         string         `json:"TOKEN"`
+		Provider      string         `json:"PROVIDER"`
 		Parameters    map[string]any `json:"SESSION_PARAMETERS"`
 		ClientApp     string         `json:"CLIENT_APP_ID"`
 		ClientVersion string         `json:"CLIENT_APP_VERSION"`
@@ -94,6 +110,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	who, problem := s.authenticate(&req)
 	if problem != nil {
+		protocol.Write(w, *problem)
+		return
+	}
+	if problem := refusedByPolicy(who, r); problem != nil {
 		protocol.Write(w, *problem)
 		return
 	}
@@ -145,7 +165,21 @@ func (s *Server) authenticate(req *loginRequest) (*user, *protocol.Envelope) {
 			return refuse(protocol.CodeInvalidJWT, "JWT token is invalid. ["+idText(s.newQueryID())+"]")
 		}
 		return who, nil
+	case "WORKLOAD_IDENTITY":
+		who, err := s.byIdentity(strings.ToUpper(d.Provider), d.Token)
+		if err != nil {
+			s.log.Debug().Err(err).Msg("an identity was refused")
+			return refuse("395090", "Workload identity federation failed: the identity is not accepted. ["+
+				idText(s.newQueryID())+"]")
+		}
+		return who, nil
 	case "OAUTH":
+		if given, found := s.givenToken(d.Token); found {
+			if time.Now().After(given.expires) {
+				return refuse(protocol.CodeExpiredOAuth, "OAuth access token expired. ["+idText(s.newQueryID())+"]")
+			}
+			return given.user, nil
+		}
 		for _, who := range s.users {
 			if valid, found := who.OAuthTokens[d.Token]; found {
 				if !valid {
@@ -239,11 +273,20 @@ func (s *Server) openSession(who *user, req *loginRequest, r *http.Request) (*se
 			"Role '%s' specified in the connect string does not exist or not authorized. Contact "+
 				"your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
 	}
+	restricted := canonicalName(who.TokenRoles[req.Data.Token])
+	if restricted == "" || !strings.EqualFold(req.Data.Authenticator, "PROGRAMMATIC_ACCESS_TOKEN") {
+		restricted = ""
+	} else if q.Get("roleName") == "" {
+		role = restricted
+	} else if role != restricted {
+		return refuse(protocol.CodeNoRole, "Role '%s' specified in the connect string does not exist or not authorized: the "+
+			"programmatic access token is restricted to another role.", role)
+	}
 	// A client can have its warehouse, database and schema validated; gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
 	sess := &session{server: s, user: who.Name, client: req.Data.ClientApp, role: role, jobs: map[string]*job{},
 		parameters: map[string]string{}, defaults: defaultParameters(s.opts.Parameters, who.Parameters)}
-	if who.NoSecondaryRoles {
+	if who.NoSecondaryRoles || restricted != "" {
 		sess.parameters[translate.SecondaryRoles] = "NONE"
 	}
 	house, named := canonicalName(q.Get("warehouse")), q.Get("warehouse") != ""

@@ -77,7 +77,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, sess *session) {
 		sess.jobs[requestID] = j
 		sess.mu.Unlock()
 		s.counts.queries.Add(1)
-		if !s.launch(j) {
+		if !s.launch(j) { //nolint:contextcheck // a job outlives the request that began it
 			protocol.Write(w, protocol.Refusal(protocol.CodeSessionGone,
 				"Session no longer exists.  New login required to access the service."))
 			return

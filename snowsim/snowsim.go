@@ -54,6 +54,15 @@ type User struct {
 	// authorization server; a value of false is one that has expired.
 	Tokens      map[string]bool
 	OAuthTokens map[string]bool
+	// TokenRoles are the ROLE_RESTRICTION of programmatic access tokens: they sign in with that role alone, and without
+	// secondary roles.
+	TokenRoles map[string]string
+	// OAuthClients are the secrets of clients, by id, to which the stand-in's authorization server gives access tokens.
+	OAuthClients map[string]string
+	// WorkloadIdentity lets a machine in without a secret.
+	WorkloadIdentity Identity
+	// NetworkPolicy is one that does not let the user in from here.
+	NetworkPolicy bool
 	// MFA requires a second factor for log-ins with a password.
 	MFA bool
 	// Parameters are the user's defaults of session parameters; they go before the account's.
@@ -107,6 +116,8 @@ type Options struct {
 	// SessionValidity is how long a session token is good for; 0 is an hour, as on
 	// an account. MasterValidity is the master token's; 0 is four hours.
 	SessionValidity, MasterValidity time.Duration
+	// OAuthValidity is how long access tokens of the authorization server are good for; 0 is ten minutes.
+	OAuthValidity time.Duration
 	// IdleTransaction is for how long a transaction may hold what others wait for without being used; 0 is five
 	// minutes, as on an account.
 	IdleTransaction time.Duration
@@ -168,6 +179,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.MasterValidity <= 0 {
 		o.MasterValidity = 4 * time.Hour
+	}
+	if o.OAuthValidity <= 0 {
+		o.OAuthValidity = 10 * time.Minute
 	}
 	if o.IdleTransaction <= 0 {
 		o.IdleTransaction = 5 * time.Minute
@@ -238,25 +252,29 @@ type Server struct {
 	sessions map[int64]*session
 	tokens   map[string]*session // session tokens, expired ones too
 	masters  map[string]*session
-	results  map[string]*job // by query id
-	lastID   int64
+	// accessTokens are those that the authorization server gave.
+	accessTokens map[string]accessToken
+	results      map[string]*job // by query id
+	lastID       int64
 }
 
 // Stats count what clients did.
 type Stats struct {
-	Logins    int64 `json:"logins"`
-	Sessions  int   `json:"sessions"` // open now
-	Queries   int64 `json:"queries"`
-	Renewals  int64 `json:"renewals"`
-	Aborts    int64 `json:"aborts"`
-	Chunks    int64 `json:"chunks"`
-	Telemetry int64 `json:"telemetry"` // requests to the telemetry endpoint
-	Repeated  int64 `json:"repeated"`  // requests that found their job already there
-	Faults    int64 `json:"faults"`
+	Logins   int64 `json:"logins"`
+	Sessions int   `json:"sessions"` // open now
+	Queries  int64 `json:"queries"`
+	Renewals int64 `json:"renewals"`
+	// OAuthTokens are the access tokens that the authorization server gave.
+	OAuthTokens int64 `json:"oauth_tokens"`
+	Aborts      int64 `json:"aborts"`
+	Chunks      int64 `json:"chunks"`
+	Telemetry   int64 `json:"telemetry"` // requests to the telemetry endpoint
+	Repeated    int64 `json:"repeated"`  // requests that found their job already there
+	Faults      int64 `json:"faults"`
 }
 
 type counters struct {
-	logins, queries, renewals, aborts, chunks, telemetry, repeated atomic.Int64
+	logins, queries, renewals, aborts, chunks, telemetry, repeated, oauthTokens atomic.Int64
 }
 
 // Start starts a stand-in. ctx bounds the start only; the caller must call Close.
@@ -265,7 +283,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{},
-		masters: map[string]*session{}, results: map[string]*job{}}
+		masters: map[string]*session{}, results: map[string]*job{}, accessTokens: map[string]accessToken{}}
 	var err error
 	if s.users, err = registerUsers(opts.Users); err != nil {
 		return nil, err
@@ -447,15 +465,27 @@ func (s *Server) DSN() string {
 		url.PathEscape(s.opts.Schema) + "?" + q.Encode()
 }
 
+// SetFaults replaces the faults that happen from now on; none ends them.
+func (s *Server) SetFaults(list ...Fault) error { return s.faults.set(list) }
+
 // Stats returns what clients did so far.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	open := len(s.sessions)
 	s.mu.Unlock()
 	c := &s.counts
-	return Stats{Logins: c.logins.Load(), Sessions: open, Queries: c.queries.Load(), Renewals: c.renewals.Load(),
-		Aborts: c.aborts.Load(), Chunks: c.chunks.Load(),
-		Telemetry: c.telemetry.Load(), Repeated: c.repeated.Load(), Faults: s.faults.count()}
+	return Stats{
+		Logins:      c.logins.Load(),
+		Sessions:    open,
+		Queries:     c.queries.Load(),
+		Renewals:    c.renewals.Load(),
+		OAuthTokens: c.oauthTokens.Load(),
+		Aborts:      c.aborts.Load(),
+		Chunks:      c.chunks.Load(),
+		Telemetry:   c.telemetry.Load(),
+		Repeated:    c.repeated.Load(),
+		Faults:      s.faults.count(),
+	}
 }
 
 // Postgres implements translate.Host.

@@ -177,8 +177,17 @@ func (a accountAdapter) Call(ctx context.Context, request, answer any) error {
 		if a.a.queue == nil {
 			return errors.New("no privilege")
 		}
-		w := &engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: 1, MaxClusterCount: 1,
-			Running: a.a.open, FallbackWarehouse: a.a.fallback, Generation: "2", Raw: []byte(`{"name":"WH"}`)}
+		w := &engine.Warehouse{
+			Name:              "WH",
+			State:             "STARTED",
+			Size:              "X-Small",
+			StartedClusters:   new(1),
+			MaxClusterCount:   new(1),
+			Running:           a.a.open,
+			FallbackWarehouse: a.a.fallback,
+			Generation:        "2",
+			Raw:               []byte(`{"name":"WH"}`),
+		}
 		if a.a.queue(a.a.open) {
 			w.Queued = 1
 		}

@@ -119,7 +119,7 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 		v.start(sc)
 		v.svc.runs.Get("run-1").poller.polls <- WarehousePoll{At: time.Now(),
 			Warehouse: &engine.Warehouse{Name: "BENCHMARK_WH", State: "STARTED", Type: "STANDARD", Size: "X-Small",
-				StartedClusters: 2, Running: 45}}
+				StartedClusters: new(2), Running: 45}}
 		v.wait(20 * time.Second)
 		p := v.live()
 		check("live", p)

@@ -12,7 +12,7 @@ import (
 // polledAt is a poll of a warehouse with so many clusters.
 func polledAt(clusters int) WarehousePoll {
 	return WarehousePoll{Warehouse: &engine.Warehouse{Name: "WH", Size: "XSMALL", Type: "STANDARD", State: "STARTED",
-		StartedClusters: clusters, MaxClusterCount: 4}}
+		StartedClusters: new(clusters), MaxClusterCount: new(4)}}
 }
 
 func TestPollerTellsOfClustersThatChange(t *testing.T) {

@@ -39,8 +39,11 @@ func DescribeWarehouse(w *engine.Warehouse) string {
 	if g := w.Generation; g != "" && kind == "STANDARD" {
 		kind += " of generation " + g
 	}
-	return fmt.Sprintf("The warehouse %s (%s, %s) is %s with %d of %s", w.Name, w.Size, kind, w.State,
-		w.StartedClusters, engine.Count(max(1, w.MaxClusterCount), "cluster"))
+	text := fmt.Sprintf("The warehouse %s (%s, %s) is %s", w.Name, w.Size, kind, w.State)
+	if w.StartedClusters == nil || w.MaxClusterCount == nil {
+		return text
+	}
+	return fmt.Sprintf("%s with %d of %s", text, *w.StartedClusters, engine.Count(max(1, *w.MaxClusterCount), "cluster"))
 }
 
 // adapterTimeout bounds one conversation with an adapter beside the load.

@@ -62,7 +62,7 @@ func (p *poller) onPoll(poll WarehousePoll, at time.Time, prices cost.Prices) (o
 	was := p.warehouse
 	p.warehouse = poll.Warehouse
 	p.warehouse.PolledAt = engine.At(at)
-	if was == nil || was.StartedClusters != poll.Warehouse.StartedClusters && was.Name != "" {
+	if was == nil || was.Clusters() != poll.Warehouse.Clusters() && was.Name != "" {
 		out.level, out.line = engine.LogInfo, DescribeWarehouse(poll.Warehouse)
 	}
 	perHour, known := prices.PerHour(*poll.Warehouse)

@@ -3,6 +3,7 @@ package bundled_test
 import (
 	"context"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,5 +78,42 @@ func TestNothingCurrentIsNeeded(t *testing.T) {
 		sc.Target.TableName = "bare_" + of
 		_, err = prepare.Plan(context.Background(), s.deps(), sc, nil)
 		refused(t, err, "target.table_name", "chooses no database")
+	}
+}
+
+// TestTokensEndAtEachStep: whichever request of a run's preparation and load meets a session token that has expired, or
+// a session that has ended, the table has its rows once, and the load goes on.
+func TestTokensEndAtEachStep(t *testing.T) {
+	t.Parallel()
+	s := newSnow(t)
+	for i, f := range []string{"expired,every=2", "expired,every=3", "ended,every=7", "ended,every=5"} {
+		fault, err := snowsim.ParseFault(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := []string{"standard", "hybrid", "interactive"}[i%3]
+		sc := s.scenario("snowflake_"+of, "mix", "ends_"+strconv.Itoa(i), `{"weights":{"POINT_LOOKUP":1}}`,
+			&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
+		if err := s.server.SetFaults(fault); err != nil {
+			t.Fatal(err)
+		}
+		p, err := prepare.Plan(context.Background(), s.deps(), sc, nil)
+		if faultsErr := s.server.SetFaults(); faultsErr != nil {
+			t.Fatal(faultsErr)
+		}
+		if err != nil {
+			t.Errorf("%s, %s: %v", f, of, err)
+			continue
+		}
+		if n := s.one("SELECT COUNT(*) || ' ' || COUNT(DISTINCT ID) FROM ends_" + strconv.Itoa(i)); n != "2000 2000" {
+			t.Errorf("%s, %s: the table has %s rows", f, of, n)
+		}
+		if err := s.server.SetFaults(snowsim.Fault{Kind: snowsim.FaultExpired, Every: 3}); err != nil {
+			t.Fatal(err)
+		}
+		s.load(sc, p, 100*time.Millisecond)
+		if err := s.server.SetFaults(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -210,9 +210,7 @@ func (s *Store) Query(f Filter) []Record {
 			if !f.From.IsZero() && r.end < f.From.UnixNano() {
 				return out
 			}
-			if context := &s.contexts.values[r.context]; f.User != "" && context.User != f.User ||
-				f.Warehouse != "" && context.Warehouse != f.Warehouse || f.Session != 0 && r.session != f.Session ||
-				f.Visible != nil && !f.Visible(context.User, context.Warehouse) {
+			if !f.takes(&s.contexts.values[r.context], r.session) {
 				continue
 			}
 			out = append(out, s.record(r))
@@ -222,6 +220,12 @@ func (s *Store) Query(f Filter) []Record {
 		}
 	}
 	return out
+}
+
+// takes reports whether the executions of a session in a context are selected.
+func (f *Filter) takes(c *Context, session int64) bool {
+	return (f.User == "" || c.User == f.User) && (f.Warehouse == "" || c.Warehouse == f.Warehouse) &&
+		(f.Session == 0 || session == f.Session) && (f.Visible == nil || f.Visible(c.User, c.Warehouse))
 }
 
 func (s *Store) record(r *row) Record {

@@ -79,6 +79,16 @@ func (g *grants) add(one grant) {
 	}
 }
 
+// removeAll takes privileges away.
+func (g *grants) removeAll(all []grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.epochs++
+	for _, one := range all {
+		delete(g.granted, one)
+	}
+}
+
 func appendUnique(list []string, one string) []string {
 	if slices.Contains(list, one) {
 		return list

@@ -14,14 +14,20 @@ const executed = "Statement executed successfully."
 
 // grant reads GRANT.
 func (p *parser) grant() *Plan {
-	p.expect("GRANT")
+	revokes := !p.accept("GRANT")
+	if revokes {
+		p.expect("REVOKE")
+	}
+	if p.is("ROLE") && revokes {
+		p.fail(protocol.NotSimulated("REVOKE ROLE"))
+	}
 	if p.accept("ROLE") {
 		return p.grantRole()
 	}
 	var privileges []string
 	for {
 		var words []string
-		for !p.is("ON") && !p.isSymbol(",") && !p.is("TO") {
+		for !p.is("ON") && !p.isSymbol(",") && !p.isAny("TO", "FROM") {
 			if p.peek().kind != tokenWord {
 				p.unexpected()
 			}
@@ -37,7 +43,7 @@ func (p *parser) grant() *Plan {
 	}
 	p.expect("ON")
 	on, pattern := p.grantObject()
-	p.expect("TO", "ROLE")
+	p.expect(map[bool]string{false: "TO", true: "FROM"}[revokes], "ROLE")
 	role := p.identifier()
 	if !p.hasPrivilege("OWNERSHIP", on) {
 		p.fail(&protocol.Error{Code: "003001", State: "42501", Message: "SQL access control error:\nGrant not executed: " +
@@ -50,7 +56,25 @@ func (p *parser) grant() *Plan {
 	for i, privilege := range privileges {
 		all[i] = grant{role: role, privilege: privilege, kind: on.kind, object: on.name}
 	}
+	if revokes {
+		return p.revoke(all)
+	}
 	return p.grantTo(all)
+}
+
+// revoke takes privileges away that were granted in the same words.
+func (p *parser) revoke(all []grant) *Plan {
+	return p.ddlPlan(executed, func(ctx context.Context, conn *pgx.Conn) error {
+		for _, one := range all {
+			if _, err := conn.Exec(ctx,
+				"DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4",
+				one.role, one.privilege, one.kind, one.object); err != nil {
+				return Error(err)
+			}
+		}
+		p.account.grants.removeAll(all)
+		return nil
+	})
 }
 
 // grantObject reads what privileges are granted on; pattern stands for all objects in a container.

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -220,7 +221,11 @@ func like(pattern, s string) bool {
 	return possible[len(r)]
 }
 
-// warehouseColumns are those of SHOW WAREHOUSES.
+// enterpriseColumns are those of SHOW WAREHOUSES that Standard edition does not have.
+var enterpriseColumns = []string{"min_cluster_count", "max_cluster_count", "started_clusters", "scaling_policy",
+	"enable_query_acceleration", "query_acceleration_max_scale_factor"}
+
+// warehouseColumns are those of SHOW WAREHOUSES as Snowflake documents them; FALLBACK_WAREHOUSE is a parameter.
 var warehouseColumns = []protocol.Column{
 	protocol.Text("name"),
 	protocol.Text("state"),
@@ -261,7 +266,6 @@ var warehouseColumns = []protocol.Column{
 	protocol.Text("owner_role_type"),
 	protocol.Text("resource_constraint"),
 	protocol.Text("generation"),
-	protocol.Text("fallback_warehouse"),
 	protocol.Text("tables"),
 }
 
@@ -271,11 +275,21 @@ func (p *parser) showWarehouses() *Plan {
 	current, session := p.session.Warehouse, p.session
 	return &Plan{Type: protocol.Show, Local: func(context.Context) (*Result, error) {
 		r := &Result{Columns: warehouseColumns}
+		lacks := func(column protocol.Column) bool {
+			return p.account.contract.Standard && slices.Contains(enterpriseColumns, column.Name)
+		}
+		r.Columns = slices.DeleteFunc(slices.Clone(r.Columns), lacks)
 		for _, w := range p.account.host.Warehouses().List() {
 			if s.hasLike && !like(s.like, w.Name) || !visible(p.account, session, w) {
 				continue
 			}
-			r.Rows = append(r.Rows, warehouseRow(w, current))
+			var row []any
+			for i, value := range warehouseRow(w, current) {
+				if !lacks(warehouseColumns[i]) {
+					row = append(row, value)
+				}
+			}
+			r.Rows = append(r.Rows, row)
 		}
 		return r, nil
 	}}
@@ -315,12 +329,9 @@ func warehouseRow(w warehouse.State, current string) []any {
 	if w.Status == warehouse.Suspended {
 		suspended = 1
 	}
-	var tables, generation, fallback any
+	var tables, generation any
 	if w.Type == warehouse.TypeStandard {
 		generation = w.Generation
-	}
-	if w.Fallback != "" {
-		fallback = w.Fallback
 	}
 	if w.Type == warehouse.TypeInteractive {
 		tables = strings.Join(w.Tables, ", ")
@@ -332,5 +343,5 @@ func warehouseRow(w warehouse.State, current string) []any {
 		percent(w.Status == warehouse.Suspending), "", at(w.CreatedOn), at(w.ResumedOn), at(w.UpdatedOn), w.Owner, w.Comment,
 		"false", int64(8), "null",
 		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil,
-		generation, fallback, tables}
+		generation, tables}
 }

@@ -137,10 +137,10 @@ func (p *parser) read() *Plan {
 		return p.transaction()
 	case "SHOW":
 		return p.show()
-	case "GRANT":
+	case "GRANT", "REVOKE":
 		return p.grant()
 	case "CALL", "COPY", "DESC", "DESCRIBE", "EXECUTE", "EXPLAIN", "GET", "LIST", "LS", "MERGE", "PUT", "REMOVE",
-		"REVOKE", "RM", "SET", "TRUNCATE", "UNDROP", "UNSET", "VALUES":
+		"RM", "SET", "TRUNCATE", "UNDROP", "UNSET", "VALUES":
 		p.fail(protocol.NotSimulated("%s", t.text))
 	}
 	p.unexpected()

@@ -46,8 +46,8 @@ func drawn(rng *rand.Rand, i int) derivedtest.Run {
 		for at := rng.Float64() * 6; at < 40; at += 1 + rng.Float64()*8 {
 			r.Warehouse = append(r.Warehouse, engine.WarehousePoint{ElapsedSeconds: at,
 				Timestamp: engine.At(start.Add(time.Duration(at * 1e9))), Warehouse: engine.Warehouse{Name: "W", State: "STARTED",
-					Type: "STANDARD", Size: "X-Small", Generation: "2", StartedClusters: 1 + rng.IntN(3), MinClusterCount: 1,
-					MaxClusterCount: 4, Running: rng.IntN(9), Queued: rng.IntN(9)}})
+					Type: "STANDARD", Size: "X-Small", Generation: "2", StartedClusters: new(1 + rng.IntN(3)), MinClusterCount: new(1),
+					MaxClusterCount: new(4), Running: rng.IntN(9), Queued: rng.IntN(9)}})
 		}
 	}
 	if i%6 < 5 { // of a run that crashed nothing more is known

@@ -3,6 +3,7 @@ package derived_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,30 @@ func TestAQueryIsCancelledFromElsewhere(t *testing.T) {
 	}
 	if err := other.Cancel(t.Context(), query.SessionOf("ada", "my-query-1")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what is over: %v", err)
+	}
+}
+
+// TestACancelReachesASessionBetweenTwoStatements: one that has said whose query comes, and has not begun with it.
+func TestACancelReachesASessionBetweenTwoStatements(t *testing.T) {
+	d, _, reader := open(t)
+	session := query.SessionOf("ada", "about-to-begin")
+	for _, sql := range []string{"BEGIN", "SET LOCAL application_name = '" + session + "'"} {
+		if _, err := reader.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancelled := make(chan error, 1)
+	go func() { cancelled <- d.Cancel(t.Context(), session) }()
+	time.Sleep(200 * time.Millisecond)
+	_, err := reader.Exec(t.Context(), "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS n")
+	if err == nil || !strings.Contains(err.Error(), "user request") {
+		t.Errorf("the query ended with %v", err)
+	}
+	if _, err := reader.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Error(err)
+	}
+	if err := <-cancelled; err != nil {
+		t.Error(err)
 	}
 }
 

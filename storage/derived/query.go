@@ -164,19 +164,20 @@ func (d *Database) CheckQueries(ctx context.Context) error {
 	return nil
 }
 
+// A session that is between two statements hears nothing when it is cancelled: so often, and after such pauses, it is
+// tried again.
+const maxCancels, cancelPause = 50, 20 * time.Millisecond
+
 // Cancel ends the queries of the sessions that are told apart so, whoever has opened them, or one that waits for its
-// turn; ErrNotFound when there are none. The reader's own sessions may do it where readers can call the function, else
-// the owner where it may.
+// turn; ErrNotFound when there are none.
 func (d *Database) Cancel(ctx context.Context, session string) error {
-	var found int64
-	var err error
-	for _, as := range []*pgxpool.Pool{d.reader, d.owner} {
-		err = as.QueryRow(ctx, `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND usename = $1 AND application_name = $2 AND pid <> pg_backend_pid()`,
-			d.readerRole, session).Scan(&found)
-		var message *pgconn.PgError
-		if !errors.As(err, &message) || message.Code != "42501" {
-			break
+	found, err := d.cancelSessions(ctx, session)
+	for tries, left := 1, found; err == nil && left > 0 && tries < maxCancels; tries++ {
+		select {
+		case <-time.After(cancelPause):
+			left, err = d.cancelSessions(ctx, session)
+		case <-ctx.Done():
+			err = ctx.Err()
 		}
 	}
 	if err == nil && found == 0 {
@@ -191,6 +192,21 @@ func (d *Database) Cancel(ctx context.Context, session string) error {
 		return fmt.Errorf("cancelling a query: %w", store.ErrNotFound)
 	}
 	return nil
+}
+
+// cancelSessions cancels what the sessions execute, and returns how many there are. The reader's own sessions may do it
+// where readers can call the function, else the owner where it may.
+func (d *Database) cancelSessions(ctx context.Context, session string) (found int64, err error) {
+	for _, as := range []*pgxpool.Pool{d.reader, d.owner} {
+		err = as.QueryRow(ctx, `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND usename = $1 AND application_name = $2 AND pid <> pg_backend_pid()`,
+			d.readerRole, session).Scan(&found)
+		var message *pgconn.PgError
+		if !errors.As(err, &message) || message.Code != "42501" {
+			break
+		}
+	}
+	return found, err
 }
 
 // executeQuery executes a statement, one by the protocol, and reads its rows as text.

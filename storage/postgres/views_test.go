@@ -76,10 +76,23 @@ func warehouse(t *testing.T, s *postgres.Store) {
 	for i := range 3 {
 		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
 		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i),
-			Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small", Generation: "2",
+			Warehouse: engine.Warehouse{
+				Name:              `WH "x"`,
+				State:             "STARTED",
+				Type:              "STANDARD",
+				Size:              "X-Small",
+				Generation:        "2",
 				FallbackWarehouse: "F",
-				StartedClusters:   1 + i, MinClusterCount: 1, MaxClusterCount: 4, ScalingPolicy: "STANDARD", Running: 8, Queued: i,
-				PolledAt: at}})
+				StartedClusters: new(
+					1 + i,
+				),
+				MinClusterCount: new(1),
+				MaxClusterCount: new(4),
+				ScalingPolicy:   "STANDARD",
+				Running:         8,
+				Queued:          i,
+				PolledAt:        at,
+			}})
 	}
 	for _, i := range []int{2, 0, 1, 1} {
 		p := want[i]

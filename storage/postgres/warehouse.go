@@ -51,9 +51,9 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 
 // pollColumns are read by toPoll; running and queued say which columns those two are.
 func pollColumns(running, queued string) string {
-	return `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, coalesce(started_clusters, 0),
+	return `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, started_clusters,
 		coalesce(` + running + `, 0), coalesce(` + queued +
-		`, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse,
+		`, 0), min_cluster_count, max_cluster_count, coalesce(scaling_policy, ''), generation, fallback_warehouse,
 		CASE WHEN raw_result ->> 'auto_suspend' ~ '^[0-9]{1,9}$' THEN (raw_result ->> 'auto_suspend')::integer ELSE 0 END `
 }
 

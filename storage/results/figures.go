@@ -243,6 +243,15 @@ func parseKinds(names []string) ([]engine.Kind, error) {
 	return kinds, nil
 }
 
+// addWarmup counts an operation of the warm-up that held its connection for so long of the measurement; late is what adds
+// operations that were counted before.
+func (s *partSums) addWarmup(held int64, late bool) {
+	s.warmup++
+	if held > 0 && !late {
+		s.held, s.longestHeld = s.held+held, max(s.longestHeld, held)
+	}
+}
+
 // add adds one row group to the sums.
 func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 	kinds, err := parseKinds(r.Kind.Values)
@@ -275,10 +284,7 @@ func (r *reader) add(s *partSums, p *record.Part, part, g int) error {
 		}
 		s.recorded++
 		if warmup[i] {
-			s.warmup++
-			if held := r.window.held(due[i], ended); held > 0 && !r.late {
-				s.held, s.longestHeld = s.held+held, max(s.longestHeld, held)
-			}
+			s.addWarmup(r.window.held(due[i], ended), r.late)
 			continue
 		}
 		r.ends.addOutcome(outcomesOf.of(statement[i], kind[i]), ended, success[i])

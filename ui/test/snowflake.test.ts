@@ -34,6 +34,17 @@ describe('a Snowflake connection', () => {
       token: '***',
       schema: 'S',
     },
+    { ...noSnowflake, account: 'acme', signIn: 'workload_identity' as const, provider: 'gcp', role: 'R' },
+    {
+      ...noSnowflake,
+      account: 'acme',
+      signIn: 'oauth_client_credentials' as const,
+      clientId: 'a client',
+      clientSecret: 's&c=r?t+',
+      tokenUrl: 'https://idp.example.com/t?x=1',
+      scope: 'session:role:R',
+      rest: 'secondary_roles=none',
+    },
     {
       ...noSnowflake,
       account: '127.0.0.1:8080',
@@ -52,8 +63,16 @@ describe('a Snowflake connection', () => {
   });
 
   it('leaves out the secrets of another sign-in', () => {
-    const dsn = toSnowflake({ ...noSnowflake, account: 'a', user: 'u', password: 'pw', token: 'tk', privateKey: 'k' });
-    expect(dsn).not.toMatch(/pw|tk/);
+    const dsn = toSnowflake({
+      ...noSnowflake,
+      account: 'a',
+      user: 'u',
+      password: 'pw',
+      token: 'tk',
+      privateKey: 'k',
+      clientSecret: 'cs',
+    });
+    expect(dsn).not.toMatch(/pw|tk|cs|oauth|workload/);
   });
 
   it('takes the account out of an address', () => {

@@ -352,7 +352,7 @@ func TestLoadsAndCreditsAreTakenIn(t *testing.T) {
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	w.start = engine.At(noon)
 	w.summary = &engine.Summary{Cost: &engine.Cost{CreditsPerHour: 4}}
-	w.polls = []engine.WarehousePoint{{Warehouse: engine.Warehouse{Name: "W", StartedClusters: 3}},
+	w.polls = []engine.WarehousePoint{{Warehouse: engine.Warehouse{Name: "W", StartedClusters: new(3)}},
 		{ElapsedSeconds: 5, Warehouse: engine.Warehouse{Name: "W", State: "SUSPENDED"}}}
 	for i, phase := range []engine.Phase{engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement,
 		engine.PhaseMeasurement, engine.PhaseCooldown} {

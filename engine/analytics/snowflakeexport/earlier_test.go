@@ -3,6 +3,8 @@ package snowflakeexport_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +90,7 @@ func TestTablesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
 // the run over ends the one and removes the others at once, and leaves those of other runs and of later epochs.
 func TestADeadServerDoesNotBlock(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithSchema(t)
 	if _, err := w.take(t, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func (w *world) transaction(t *testing.T, epoch int64) (name string) {
 // newer one's.
 func TestTwoServersTakeTheSameRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithSchema(t)
 	for round := range int64(3) {
 		w.parts = map[string]int{"a": 100 + int(round), "b": 50}
 		older, newer := make(chan error, 1), make(chan error, 1)
@@ -180,6 +182,47 @@ func TestTwoServersTakeTheSameRun(t *testing.T) {
 		want := []string{"150 of 150", "151 of 151", "152 of 152"}[round]
 		if got := w.one(t, copies); got != want {
 			t.Errorf("round %d: there are %s", round, got)
+		}
+	}
+}
+
+// TestTokensThatEndInAnExport: those of sessions and of the stage are renewed; a session that an administrator ends at
+// any step ends the export, and the next one comes through.
+func TestTokensThatEndInAnExport(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithSchema(t)
+	resp, err := http.Post("http://"+w.sim.Addr()+"/snowsim/faults", "application/json", strings.NewReader(
+		`[{"kind":"expired","every":3},{"kind":"expired","on":"stage","every":2,"times":4}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if r, err := w.take(t, 1); err != nil || r.Rows != 150 || w.sim.Stats().Renewals == 0 {
+		t.Errorf("%+v, %v, %+v", r, err, w.sim.Stats())
+	}
+	resp, err = http.Post("http://"+w.sim.Addr()+"/snowsim/faults", "application/json", strings.NewReader("[]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	epoch := int64(1)
+	for at := 1; at < 22; at += 4 {
+		w.parts["a"]++
+		w.steps = 0
+		w.before = func(step int) {
+			if step == at {
+				w.sim.EndSessions()
+			}
+		}
+		epoch++
+		_, _ = w.take(t, epoch) // it fails, or what has ended was not needed any more
+		w.before = nil
+		epoch++
+		if _, err := w.take(t, epoch); err != nil {
+			t.Errorf("after an end at step %d: %v", at, err)
+		}
+		if got, want := w.one(t, copies), fmt.Sprintf("%[1]d of %[1]d", w.parts["a"]+50); got != want {
+			t.Errorf("after an end at step %d there are %s, not %s", at, got, want)
 		}
 	}
 }

@@ -168,6 +168,8 @@ type account struct {
 	after         bool
 	// as, if any, is what a statement of a transaction becomes on its way.
 	as func(sql string) string
+	// before, if any, is called before each step.
+	before func(step int)
 	// named, if any, is told the names of transactions.
 	named func(string)
 }
@@ -176,6 +178,9 @@ var errFault = errors.New("killed here")
 
 func (a *account) step(f func() error) error {
 	a.steps++
+	if a.before != nil {
+		a.before(a.steps)
+	}
 	fails := a.steps == a.failAt
 	if fails && !a.after {
 		return errFault
@@ -220,6 +225,7 @@ func (w within) Exec(ctx context.Context, sql string, args ...any) error {
 type world struct {
 	*record
 	*account
+	sim    *snowsim.Server
 	export *snowflakeexport.Export
 	proof  error
 	book   snowflakeexport.ExportStatus
@@ -250,6 +256,7 @@ func newWorld(t *testing.T, denied ...translate.Denied) *world {
 	w := &world{
 		record:  &record{parts: map[string]int{"a": 100, "b": 50}},
 		account: &account{Account: d.(snowflakeexport.Account)},
+		sim:     s,
 	}
 	w.restart()
 	return w

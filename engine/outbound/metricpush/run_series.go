@@ -349,7 +349,7 @@ func (f *runSeries) poll(p engine.WarehousePoint) {
 	}
 	f.gauge(running, at, float64(p.Running), with...)
 	f.gauge(queued, at, float64(p.Queued), with...)
-	f.gauge(clusters, at, float64(p.StartedClusters), with...)
+	f.gauge(clusters, at, float64(p.Clusters()), with...)
 	if p.State == "" {
 		return
 	}

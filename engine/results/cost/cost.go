@@ -156,7 +156,7 @@ func (p Prices) caused(
 				"out.",
 		)
 	}
-	spent := seconds*clusters + tail*float64(max(1, last.MinClusterCount))
+	spent := seconds*clusters + tail*float64(last.LeastClusters())
 	if seconds+tail < minimum {
 		spent = max(spent, minimum*max(clusters, 1))
 	}
@@ -273,8 +273,8 @@ func meanClusters(points []engine.WarehousePoint, start, end time.Time) float64 
 
 // Started is how many clusters of a warehouse are paid for, as it was polled.
 func Started(w engine.Warehouse) float64 {
-	if w.StartedClusters > 0 {
-		return float64(w.StartedClusters)
+	if w.StartedClusters != nil && *w.StartedClusters > 0 {
+		return float64(*w.StartedClusters)
 	}
 	if strings.HasPrefix(strings.ToUpper(w.State), "SUSPEND") {
 		return 0

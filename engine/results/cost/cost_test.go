@@ -25,7 +25,7 @@ func run() engine.Run {
 
 func poll(seconds float64, kind, size string, clusters int) engine.WarehousePoint {
 	return engine.WarehousePoint{Timestamp: at(seconds), ElapsedSeconds: seconds,
-		Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Type: kind, Size: size, StartedClusters: clusters}}
+		Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Type: kind, Size: size, StartedClusters: new(clusters)}}
 }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -125,7 +125,7 @@ func TestWhatARunCaused(t *testing.T) {
 	)
 	suspending := func(seconds, clusters int, kind string) []engine.WarehousePoint {
 		w := poll(0, kind, "X-Small", 1)
-		w.AutoSuspendSeconds, w.MinClusterCount = seconds, clusters
+		w.AutoSuspendSeconds, w.MinClusterCount = seconds, new(clusters)
 		return []engine.WarehousePoint{w}
 	}
 	for name, c := range map[string]struct {

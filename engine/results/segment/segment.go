@@ -248,7 +248,7 @@ func (l *pendingRow) row(s *rollup.Seconds, series int32, counts []byte) Row {
 	}
 	if p := l.poll; p != nil {
 		row.At, row.State = p.Timestamp.UnixMicro(), p.State
-		row.StartedClusters, row.Running, row.Queued = int32(p.StartedClusters), int32(p.Running), int32(p.Queued)
+		row.StartedClusters, row.Running, row.Queued = int32(p.Clusters()), int32(p.Running), int32(p.Queued)
 		row.CreditsPerHour = p.CreditsPerHour
 	}
 	if l.load != nil {

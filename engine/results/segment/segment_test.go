@@ -49,11 +49,11 @@ func run(seconds int) *rollup.Run {
 			Waiting: i % 3, Resources: engine.Resources{CPUPercent: 25, MemoryPercent: 50, MemoryBytes: 1 << 30,
 				HostCPUPercent: 75, HostMemoryPercent: 12.5}}, nil)
 	}
-	r.PerHour = func(w engine.Warehouse) (float64, bool) { return float64(w.StartedClusters), w.Running != 1 }
+	r.PerHour = func(w engine.Warehouse) (float64, bool) { return float64(w.Clusters()), w.Running != 1 }
 	for i := range 3 {
 		r.Warehouse = append(r.Warehouse, engine.WarehousePoint{Timestamp: engine.At(noon.Add(time.Duration(i) * 5e9)),
 			ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: "W", State: "STARTED", Type: "STANDARD",
-				Size: "XSMALL", StartedClusters: 1 + i, Running: i, Queued: 2 * i}})
+				Size: "XSMALL", StartedClusters: new(1 + i), Running: i, Queued: 2 * i}})
 	}
 	return r
 }
@@ -173,7 +173,7 @@ func check(t *testing.T, r *rollup.Run, row segment.Row) {
 	case segment.WarehouseSeconds:
 		p := r.Warehouse[row.Second/5]
 		if row.Warehouse != p.Name || row.State != p.State || row.WarehouseType != p.Type || row.WarehouseSize != p.Size ||
-			int(row.StartedClusters) != p.StartedClusters || int(row.Running) != p.Running || int(row.Queued) != p.Queued ||
+			int(row.StartedClusters) != p.Clusters() || int(row.Running) != p.Running || int(row.Queued) != p.Queued ||
 			row.At != p.Timestamp.UnixMicro() {
 			t.Fatalf("%+v, want %+v", row, p)
 		}

@@ -151,7 +151,7 @@ func (h *Hub) checkMissing(stream string, t *store.Tick) (lacking bool) {
 // Poll tells what a run's warehouse is like.
 func (h *Hub) Poll(runID string, p engine.WarehousePoint) {
 	h.Publish(connector.Warehouse, func(b *column.Batch) {
-		row(b, p.Timestamp.Time, runID, p.Name, p.State, p.Size, int64(p.StartedClusters), int64(p.Running), int64(p.Queued))
+		row(b, p.Timestamp.Time, runID, p.Name, p.State, p.Size, int64(p.Clusters()), int64(p.Running), int64(p.Queued))
 	})
 }
 

@@ -72,6 +72,17 @@ var (
 // Connect opens a load connection. Its errors are user-facing: they name the
 // statement that the account refuses, or why there is no connection.
 func (d *database) Connect(ctx context.Context, statements []engine.Statement) (target.Conn, error) {
+	c, err := d.connect(ctx, statements)
+	if sessionEnded(err) { // nothing has been done in it
+		c, err = d.connect(ctx, statements)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (d *database) connect(ctx context.Context, statements []engine.Statement) (*conn, error) {
 	s, err := d.dial(ctx, 0)
 	if err != nil {
 		return nil, err

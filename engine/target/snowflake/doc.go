@@ -36,5 +36,7 @@
 // that it cannot make gosnowflake read files, open a browser or use a proxy. All requests go through
 // one transport (transport.go), which lets them reach the account and the storage that
 // its results name, and nothing else. PUT and GET, which gosnowflake would
-// carry out on local files, are refused.
+// carry out on local files, are refused. Identities of this machine and access tokens
+// of OAuth clients are fetched by identity.go: identities only where the process's
+// environment allows them, and for Snowflake's hosts alone.
 package snowflake

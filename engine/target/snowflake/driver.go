@@ -1,12 +1,14 @@
 package snowflake
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -88,6 +90,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 		slot:      make(chan struct{}, maxColdConnections),
 		described: map[string]*description{}, houses: map[session]string{}, gone: make(chan struct{})}
 	db.transport.report = d.report
+	db.tokens = s.tokens(d.egress)
 	return db, nil
 }
 
@@ -96,6 +99,7 @@ type database struct {
 	cfg       target.Config
 	settings  *accountSettings
 	transport *transport
+	tokens    *tokenSource // nil where the connection holds what it signs in with
 
 	slot chan struct{}
 	mu   sync.Mutex
@@ -137,9 +141,9 @@ func (d *database) tag() string {
 	return string(b)
 }
 
-// config is what gosnowflake is given. It is complete: nothing of it comes from
-// files or the environment.
-func (d *database) config(retries int) sf.Config {
+// config is what gosnowflake is given. It is complete: nothing of it comes from files or the environment, but for
+// identities of clouds in the sign-ins that are by them. token is that of the log-in, if it has one.
+func (d *database) config(retries int, token string) sf.Config {
 	s := d.settings
 	params := map[string]string{
 		// Nothing is told to Snowflake about this client but what the log-in says.
@@ -158,9 +162,10 @@ func (d *database) config(retries int) sf.Config {
 	cfg := sf.Config{
 		Account: s.Account, User: s.User, Password: s.Password, Database: s.Database, Schema: s.Schema,
 		Warehouse: s.Warehouse, Role: s.Role,
-		Protocol: d.transport.scheme, Host: s.Host, Port: s.Port, Authenticator: s.Authenticator, Token: s.Token,
-		PrivateKey: s.Key,
-		Params:     pointers, Application: "loadstone", Transporter: d.transport,
+		Protocol: d.transport.scheme, Host: s.Host, Port: s.Port, Authenticator: s.Authenticator,
+		Token: cmp.Or(token, s.Token), PrivateKey: s.Key,
+		WorkloadIdentityProvider: s.IdentityProvider, WorkloadIdentityEntraResource: s.EntraResource,
+		Params: pointers, Application: "loadstone", Transporter: d.transport,
 		ValidateDefaultParameters: sf.ConfigBoolTrue, IncludeRetryReason: sf.ConfigBoolTrue,
 		ClientRequestMfaToken: sf.ConfigBoolFalse, ClientStoreTemporaryCredential: sf.ConfigBoolFalse,
 		MaxRetryCount: retries,
@@ -176,8 +181,17 @@ func (d *database) config(retries int) sf.Config {
 	return cfg
 }
 
-// dial opens a session with its session statements run. Its errors are user-facing.
+// dial opens a session with its session statements run, another one where it ends before they have. Its errors are
+// user-facing.
 func (d *database) dial(ctx context.Context, retries int) (session, error) {
+	s, err := d.dialOnce(ctx, retries)
+	if sessionEnded(err) {
+		return d.dialOnce(ctx, retries)
+	}
+	return s, err
+}
+
+func (d *database) dialOnce(ctx context.Context, retries int) (session, error) {
 	d.mu.Lock()
 	d.open++
 	d.mu.Unlock()
@@ -189,7 +203,7 @@ func (d *database) dial(ctx context.Context, retries int) (session, error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	c, err := sf.SnowflakeDriver{}.OpenWithConfig(ctx, d.config(retries))
+	c, err := d.logIn(ctx, retries)
 	if err != nil {
 		return nil, d.explain(err)
 	}
@@ -211,6 +225,30 @@ func (d *database) dial(ctx context.Context, retries int) (session, error) {
 	}
 	opened = true
 	return s, nil
+}
+
+// logIn signs in, once more with a new token where the account does not take the one at hand.
+func (d *database) logIn(ctx context.Context, retries int) (driver.Conn, error) {
+	if p := d.settings.IdentityProvider; p != "" {
+		if err := identityAllowed(p, os.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	if d.tokens == nil {
+		return sf.SnowflakeDriver{}.OpenWithConfig(ctx, d.config(retries, ""))
+	}
+	for try := 0; ; try++ {
+		token, err := d.tokens.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := sf.SnowflakeDriver{}.OpenWithConfig(ctx, d.config(retries, token))
+		var refused *sf.SnowflakeError
+		if err == nil || try > 0 || !errors.As(err, &refused) || classOf(refused) != engine.ErrClassAuth {
+			return c, err
+		}
+		d.tokens.forget(token)
+	}
 }
 
 // hangUp closes a session that dial opened.

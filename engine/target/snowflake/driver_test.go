@@ -105,6 +105,9 @@ func TestSessionsAreSetUp(t *testing.T) {
 	if platform := fmt.Sprint(environment["PLATFORM"]); platform != "[disabled]" {
 		t.Errorf("the platform was detected: %s", platform)
 	}
+	if os.Getenv("SF_TELEMETRY_DISABLE_CONNECTION_SHAPE") != "true" {
+		t.Error("the form of the connection is noted for telemetry")
+	}
 	if e := fmt.Sprint(environment["CORE_LOAD_ERROR"]); !strings.Contains(e, "SF_DISABLE_MINICORE") &&
 		!strings.Contains(e, "minicore_disabled") {
 		t.Errorf("minicore: %s", e)

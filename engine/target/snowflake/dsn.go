@@ -26,17 +26,21 @@ import (
 
 // accountSettings are what a DSN says.
 type accountSettings struct {
-	User, Password              string
-	Account, Host               string
-	Port                        int
-	Plain                       bool // http, to this machine
-	Database, Schema            string
-	Warehouse, Role             string
-	SecondaryRoles              string // ALL, NONE; empty is the user's default
-	Authenticator               sf.AuthType
-	Token                       string
-	Key                         *rsa.PrivateKey
-	LoginTimeout, ClientTimeout time.Duration
+	User, Password   string
+	Account, Host    string
+	Port             int
+	Plain            bool // http, to this machine
+	Database, Schema string
+	Warehouse, Role  string
+	SecondaryRoles   string // ALL, NONE; empty is the user's default
+	Authenticator    sf.AuthType
+	Token            string
+	Key              *rsa.PrivateKey
+	// Those of OAuth client credentials, whose tokens are access tokens of AuthTypeOAuth.
+	ClientID, ClientSecret, TokenURL, Scope string
+	// IdentityProvider is that of workload identity federation, EntraResource Azure's for whom tokens are made.
+	IdentityProvider, EntraResource string
+	LoginTimeout, ClientTimeout     time.Duration
 }
 
 const dsnForm = "Write it as snowflake://USER:PASSWORD@ACCOUNT/DATABASE/SCHEMA?warehouse=WAREHOUSE&role=ROLE."
@@ -52,13 +56,19 @@ type fieldError struct{ field string }
 func (e *fieldError) Error() string { return "connection: " + e.field }
 
 // names maps the spellings of parameters, gosnowflake's too, onto ours.
-var names = map[string]string{
+var names = map[string]string{ //nolint:gosec // names of secrets, and no secrets
 	"account": "account", "warehouse": "warehouse", "role": "role", "database": "database", "schema": "schema",
 	"host": "host", "port": "port", "secondary_roles": "secondary_roles",
 	"protocol": "protocol", "authenticator": "authenticator", "token": "token",
 	"private_key": "private_key", "privateKey": "private_key", "private_key_passphrase": "private_key_passphrase",
 	"login_timeout": "login_timeout", "loginTimeout": "login_timeout", "request_timeout": "request_timeout",
-	"requestTimeout": "request_timeout",
+	"requestTimeout":                   "request_timeout",
+	"oauth_client_id":                  "oauth_client_id",
+	"oauth_client_secret":              "oauth_client_secret",
+	"oauth_token_request_url":          "oauth_token_request_url",
+	"oauth_scope":                      "oauth_scope",
+	"workload_identity_provider":       "workload_identity_provider",
+	"workload_identity_entra_resource": "workload_identity_entra_resource",
 }
 
 // reasons says why a parameter that gosnowflake knows is not taken.
@@ -84,8 +94,8 @@ var reasons = map[string]string{
 	"region": "The region is part of the account: ACCOUNT.REGION.",
 }
 
-const signIns = "snowflake (user and password), snowflake_jwt (key pair), oauth (access token) and " +
-	"programmatic_access_token are supported."
+const signIns = "snowflake_jwt (key pair), workload_identity, oauth_client_credentials, programmatic_access_token, " +
+	"oauth (access token) and snowflake (user and password) are supported."
 
 var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
 
@@ -272,7 +282,9 @@ func allowed() string {
 
 func (s *accountSettings) take(p map[string]string) (err error) {
 	for name, to := range map[string]*string{"account": &s.Account, "warehouse": &s.Warehouse, "role": &s.Role,
-		"database": &s.Database, "schema": &s.Schema, "host": &s.Host, "token": &s.Token} {
+		"database": &s.Database, "schema": &s.Schema, "host": &s.Host, "token": &s.Token,
+		"oauth_client_id": &s.ClientID, "oauth_client_secret": &s.ClientSecret, "oauth_token_request_url": &s.TokenURL,
+		"oauth_scope": &s.Scope, "workload_identity_entra_resource": &s.EntraResource} {
 		if value, given := p[name]; given {
 			*to = value
 		}
@@ -322,6 +334,10 @@ func (s *accountSettings) signIn(p map[string]string) (err error) {
 		s.Authenticator = sf.AuthTypeJwt
 	case "oauth":
 		s.Authenticator = sf.AuthTypeOAuth
+	case "oauth_client_credentials":
+		s.Authenticator = sf.AuthTypeOAuth
+	case "workload_identity":
+		s.Authenticator = sf.AuthTypeWorkloadIdentityFederation
 	case "programmatic_access_token":
 		s.Authenticator = sf.AuthTypePat
 	case "":
@@ -341,6 +357,9 @@ func (s *accountSettings) signIn(p map[string]string) (err error) {
 	default:
 		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", shortStatement(kind))
 	}
+	if err := s.federated(strings.ToLower(kind), p); err != nil {
+		return err
+	}
 	if text := p["private_key"]; text != "" {
 		if s.Authenticator != sf.AuthTypeJwt {
 			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
@@ -349,6 +368,56 @@ func (s *accountSettings) signIn(p map[string]string) (err error) {
 		if s.Key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// federated reads the sign-ins whose tokens are fetched for each log-in.
+func (s *accountSettings) federated(kind string, p map[string]string) error {
+	if kind != "oauth_client_credentials" {
+		for _, name := range []string{"oauth_client_id", "oauth_client_secret", "oauth_token_request_url", "oauth_scope"} {
+			if p[name] != "" {
+				return refuse(name, "Leave it out, or set authenticator=oauth_client_credentials.",
+					"%s is given, and the sign-in is another.", name)
+			}
+		}
+	} else if err := s.checkTokenURL(); err != nil {
+		return err
+	}
+	provider := strings.ToUpper(p["workload_identity_provider"])
+	switch {
+	case kind != "workload_identity":
+		if provider != "" || s.EntraResource != "" {
+			return refuse("workload_identity_provider", "Leave it out, or set authenticator=workload_identity.",
+				"A provider of identities is given, and the sign-in is another.")
+		}
+		return nil
+	case !slices.Contains([]string{providerOIDC, providerAWS, providerAzure, providerGCP}, provider):
+		return refuse(
+			"workload_identity_provider",
+			"oidc, aws, azure or gcp.",
+			"The workload identity provider %q is not allowed.",
+			shortStatement(provider),
+		)
+	case s.Token != "":
+		return refuse("token", identityHint, "An identity token in the connection would have ended before the run has.")
+	}
+	s.IdentityProvider = provider
+	return nil
+}
+
+// checkTokenURL judges where the client's secret is sent.
+func (s *accountSettings) checkTokenURL() error {
+	u, err := url.Parse(s.TokenURL)
+	switch {
+	case s.ClientID == "" || s.ClientSecret == "" || s.TokenURL == "":
+		return refuse("oauth_client_id", signIns,
+			"The sign-in needs oauth_client_id, oauth_client_secret and oauth_token_request_url.")
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
+		return refuse("oauth_token_request_url", "It is the address of the authorization server's token endpoint.",
+			"oauth_token_request_url is no address.")
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+		return refuse("oauth_token_request_url", "Write https://…", "The client's secret goes over https only.")
 	}
 	return nil
 }
@@ -409,7 +478,10 @@ func (s *accountSettings) check() error {
 		return missing("password", "a password, a private key or a token")
 	case s.Key == nil && s.Authenticator == sf.AuthTypeJwt:
 		return missing("private_key", "a private key")
-	case s.Token == "" && (s.Authenticator == sf.AuthTypeOAuth || s.Authenticator == sf.AuthTypePat):
+	case s.IdentityProvider != "" && !isHost(s.Host) && !s.Plain:
+		return refuse("host", "An identity of this machine is shown to Snowflake's hosts alone.",
+			"A sign-in by workload identity goes to %s, which is none of Snowflake's.", shortStatement(s.Host))
+	case s.Token == "" && s.ClientID == "" && (s.Authenticator == sf.AuthTypeOAuth || s.Authenticator == sf.AuthTypePat):
 		return missing("token", "a token")
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // secretNames are the parameters that are never shown.
-var secretNames = []string{"token", "private_key", "private_key_passphrase"}
+var secretNames = []string{"token", "private_key", "private_key_passphrase", "oauth_client_secret"}
 
 // dsnParts are the pieces of a connection string, decoded, before they are judged.
 type dsnParts struct {
@@ -161,7 +161,7 @@ func (dsnReader) Redact(dsn string) (shown string, secrets []string) {
 }
 
 // destination are the parameters that decide where a secret goes; how it is used there, signInOf says.
-var destination = []string{"account", "host", "port", "protocol"}
+var destination = []string{"account", "host", "port", "protocol", "oauth_token_request_url", "oauth_client_id"}
 
 // signInOf is the kind of sign-in that values mean, as Settings.signIn reads them: what is left out follows from what
 // is there.
@@ -224,8 +224,16 @@ func (r dsnReader) RestoreSecrets(shown, stored string) (string, error) {
 
 // Validate implements target.SecretRedactor. A host where nobody is spoken with is refused when it is written, too.
 func (dsnReader) Validate(dsn string) error {
-	if s, err := parseDSN(dsn); err == nil && egress.IsForbiddenHost(s.Host) {
-		return (*egress.Policy)(nil).Check(s.Host, netip.AddrPort{}) //nolint:wrapcheck // it is user-facing
+	if s, err := parseDSN(dsn); err == nil {
+		hosts := []string{s.Host}
+		if u, err := url.Parse(s.TokenURL); err == nil && s.TokenURL != "" {
+			hosts = append(hosts, u.Hostname())
+		}
+		for _, host := range hosts {
+			if egress.IsForbiddenHost(host) {
+				return (*egress.Policy)(nil).Check(host, netip.AddrPort{}) //nolint:wrapcheck // it is user-facing
+			}
+		}
 	}
 	if _, ok := splitDSN(dsn); ok {
 		return nil

@@ -87,7 +87,8 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 		}
 	case server.Number == 390100:
 		e.Message = fmt.Sprintf("The user %s or the password is wrong.", s.User)
-		e.Hint = "Check both, and that the account is the right one; user names of single sign-on have no password here."
+		e.Hint = "Check both, and that the account is the right one; users of single sign-on and of TYPE = SERVICE have no " +
+			"password: sign in with a key pair."
 	case server.Number == 390101 || mentions("temporarily locked") || mentions("account has been locked"):
 		e.Message = fmt.Sprintf("The user %s is locked after too many wrong passwords.", s.User)
 		e.Hint = "It is unlocked after 15 minutes, or with ALTER USER … SET MINS_TO_UNLOCK = 0."
@@ -100,6 +101,10 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 	case server.Number == 390189 || mentions("role", "does not exist"):
 		e.Message = fmt.Sprintf("The role %s does not exist, or is not granted to the user %s.", s.Role, s.User)
 		e.Hint = fmt.Sprintf("GRANT ROLE %s TO USER %s, or leave the role out for the user's default.", s.Role, s.User)
+		if s.Authenticator == sf.AuthTypePat {
+			e.Hint = "A programmatic access token with ROLE_RESTRICTION signs in with that role alone: name it in the " +
+				"connection. " + e.Hint
+		}
 	case server.Number == 390201 || mentions("requested", "does not exist or not authorized"):
 		what, name, grant := "database, schema or warehouse", "", "GRANT USAGE ON DATABASE, SCHEMA and WAREHOUSE to the role"
 		for _, k := range []struct{ word, name string }{{"warehouse", s.Warehouse}, {"schema", s.Schema},
@@ -114,7 +119,16 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 		e.Hint = "Check the name (one in lower case needs double quotes), or grant it: " + grant + "."
 	case server.Number == 390422 || mentions("not allowed to access snowflake") || mentions("network policy"):
 		e.Message = "A network policy of the account does not let this machine in."
-		e.Hint = "Have its address added: " + said
+		e.Hint = "Have its address added: " + said + " The policy is the account's or the user's: SHOW PARAMETERS LIKE " +
+			"'NETWORK_POLICY' IN USER … names it, DESC NETWORK POLICY … lists its addresses."
+	case s.IdentityProvider != "" && server.Number >= 390000 && server.Number < 396000:
+		e.Message = fmt.Sprintf("Snowflake does not accept the %s identity of this machine: %s", s.IdentityProvider, said)
+		e.Hint = "The user needs WORKLOAD_IDENTITY = (TYPE = …) with the issuer and the subject of this machine: ALTER " +
+			"USER … SET WORKLOAD_IDENTITY = (…)."
+	case s.ClientID != "" && server.Number >= 390000 && server.Number < 396000:
+		e.Message = "Snowflake does not accept the access token that the authorization server gave: " + said
+		e.Hint = "The account needs a security integration (TYPE = EXTERNAL_OAUTH) that trusts this issuer, audience and " +
+			"client, and a user whom its mapping finds."
 	case server.Number == 390318 || server.Number == 390303 || s.Authenticator == sf.AuthTypeOAuth &&
 		server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the OAuth access token: " + said
@@ -122,7 +136,8 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 			"programmatic access token."
 	case s.Authenticator == sf.AuthTypePat && server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the programmatic access token: " + said
-		e.Hint = "It may have expired or been revoked, or its user has no network policy, which such tokens need."
+		e.Hint = "It may have expired or been revoked, or its user has no network policy, which such tokens need. Of a " +
+			"token with ROLE_RESTRICTION, role= of the connection has to be that role."
 	case server.Number == 261004 || server.Number == 260008 || server.Number == 390400:
 		e.Message = fmt.Sprintf("There is no account %s at %s.", s.Account, s.Host)
 		e.Hint = "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com. " +

@@ -92,7 +92,7 @@ func BenchmarkOverhead(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	config := db.config(0)
+	config := db.config(0, "")
 	config.Transporter, config.DisableOCSPChecks = nil, true
 	config.ClientTimeout = db.settings.ClientTimeout //nolint:staticcheck // as every program has it that leaves it alone
 	opened, err := sf.SnowflakeDriver{}.OpenWithConfig(context.Background(), config)

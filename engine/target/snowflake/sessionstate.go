@@ -96,7 +96,7 @@ func (d *database) takeSession(ctx context.Context, s session) error {
 					"default."}
 		}
 	}
-	stray, err := d.strayParameters(ctx, s)
+	stray, err := d.strayParameters(ctx, s, false)
 	if err != nil || len(stray) == 0 {
 		return err
 	}
@@ -106,7 +106,7 @@ func (d *database) takeSession(ctx context.Context, s session) error {
 	}
 	_, refused := s.ExecContext(ctx, "ALTER SESSION SET "+strings.Join(set, " "), nil)
 	if refused == nil {
-		if stray, err = d.strayParameters(ctx, s); err != nil || len(stray) == 0 {
+		if stray, err = d.strayParameters(ctx, s, true); err != nil || len(stray) == 0 {
 			return err
 		}
 	} else if !refusedByServer(refused) {
@@ -122,8 +122,9 @@ func (d *database) takeSession(ctx context.Context, s session) error {
 			"which level each is set; ask an administrator."}
 }
 
-// strayParameters are those that the session has otherwise. What the account does not list, it does not have.
-func (d *database) strayParameters(ctx context.Context, s session) ([]parameter, error) {
+// strayParameters are those that the session has otherwise. What the account does not list, it does not have. Once they
+// were set again, a value that the account tells as the session's own is ours, in a spelling of the account's.
+func (d *database) strayParameters(ctx context.Context, s session, set bool) ([]parameter, error) {
 	rs, err := query(ctx, s, "SHOW PARAMETERS IN SESSION", nil)
 	switch {
 	case refusedByServer(err) && !breaksSession(err):
@@ -131,26 +132,29 @@ func (d *database) strayParameters(ctx context.Context, s session) ([]parameter,
 	case err != nil:
 		return nil, d.explain(err)
 	}
-	key, value := -1, -1
+	key, value, level := -1, -1, -1
 	for i, name := range rs.Columns {
 		switch strings.ToLower(name) {
 		case "key":
 			key = i
 		case "value":
 			value = i
+		case "level":
+			level = i
 		}
 	}
 	if key < 0 || value < 0 {
 		return nil, nil
 	}
-	has := make(map[string]string, len(rs.Rows))
+	has, own := make(map[string]string, len(rs.Rows)), map[string]bool{}
 	for _, row := range rs.Rows {
 		name, _ := row[key].(string)
+		own[strings.ToUpper(name)] = set && level >= 0 && row[level] == "SESSION"
 		has[strings.ToUpper(name)], _ = row[value].(string)
 	}
 	var stray []parameter
 	for _, p := range d.sessionParameters() {
-		if have, listed := has[p.name]; listed && !p.has(have) {
+		if have, listed := has[p.name]; listed && !p.has(have) && !own[p.name] {
 			stray = append(stray, p)
 		}
 	}

@@ -93,6 +93,20 @@ func TestStraySessionIsRefused(t *testing.T) {
 	}
 }
 
+// TestASpellingOfTheAccountIsTaken: a value that the account tells in other words is set once more, and taken then.
+func TestASpellingOfTheAccountIsTaken(t *testing.T) {
+	a := newAccount(t)
+	a.parameters, a.respells = map[string]string{"TIMEZONE": "Etc/UTC"}, true
+	db := openDSN(t, a.dsn(), target.Config{})
+	defer func() { _ = db.Close() }()
+	if _, err := db.Query(t.Context(), "SELECT 1"); err != nil {
+		t.Error(err)
+	}
+	if len(a.requests) != 2 || a.requests[0].SQLText != "ALTER SESSION SET TIMEZONE = 'UTC'" {
+		t.Errorf("%+v", a.requests)
+	}
+}
+
 // TestSecondaryRolesOfTheConnection: they are set at each log-in, and what is neither all nor none is refused.
 func TestSecondaryRolesOfTheConnection(t *testing.T) {
 	for _, c := range []struct {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,8 @@ type transport struct {
 	base    *http.Transport
 	// report, if any, is told the host of every request before it is judged.
 	report func(host string)
+	// identity is whose identities gosnowflake asks the machine for, empty for none.
+	identity string
 	// patience is how long a stage may be away; tests make it short.
 	patience time.Duration
 	// standIn reaches the stages of a stand-in on this machine.
@@ -86,7 +89,7 @@ const dialTimeout = 10 * time.Second
 
 func newTransport(s *accountSettings, p *egress.Policy) *transport {
 	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https",
-		patience: stagePatience}
+		identity: s.IdentityProvider, patience: stagePatience}
 	if s.Plain {
 		t.scheme = "http"
 	}
@@ -153,6 +156,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Header: http.Header{},
 			Body:   io.NopCloser(strings.NewReader(`{"success":true}`)), Request: r}, nil
+	}
+	if asksMachine(t.identity, r, os.Getenv) {
+		return metadataTransport.RoundTrip(r)
 	}
 	u := uploadOf(r.Context())
 	if u != nil && r.URL.Host != t.account {

@@ -12,7 +12,8 @@ func classes(w *jsondoc.Writer) {
 		// The warehouse is missing, does not start, or was suspended; the resource monitor's quota is used up.
 		{"000606", "resource"}, {"000607", "resource"}, {"000609", "resource"}, {"090073", "resource"},
 		{"000625", "lock"}, {"000639", "throttled"}, {"090082", "serialization"},
-		{"000904", "syntax"}, {"001003", "syntax"}, {"002003", "syntax"}, {"002004", "syntax"}, {"002043", "syntax"}, {"003001", "auth"},
+		{"000904", "syntax"}, {"001003", "syntax"}, {"002003", "syntax"}, {"002004", "syntax"},
+		{"002043", "syntax"}, {"003001", "auth"},
 		// NULL in a NOT NULL column; primary, foreign and unique keys of hybrid tables.
 		{"100072", "constraint"}, {"200001", "constraint"}, {"200009", "constraint"}, {"200011", "constraint"},
 		// Sign-in, and sessions that have ended.

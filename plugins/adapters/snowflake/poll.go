@@ -14,6 +14,8 @@ import (
 type warehouse struct {
 	columns []string
 	row     *jsondoc.Value
+	// parameters are what SHOW PARAMETERS IN WAREHOUSE says beside it, once that was asked.
+	parameters sdk.Result
 }
 
 // text returns a column, "" when there is none.
@@ -40,6 +42,35 @@ func (h warehouse) known(column string) string {
 		return v
 	}
 	return ""
+}
+
+// parameter is a parameter of the warehouse, "" when it is not known.
+func (h warehouse) parameter(key string) string {
+	for i := range h.parameters.Rows.Len() {
+		if strings.EqualFold(field(h.parameters, i, "key"), key) {
+			return field(h.parameters, i, "value")
+		}
+	}
+	return ""
+}
+
+// interactive reports the type of warehouse that has a limit of 5 s and may have a fallback.
+func (h warehouse) interactive() bool {
+	return strings.Contains(strings.ToUpper(h.text("type")), "INTERACTIVE")
+}
+
+// fallback is the warehouse that executes again what takes too long here: a parameter, which SHOW WAREHOUSES does not
+// tell.
+func (h warehouse) fallback() string { return strings.Trim(h.parameter("FALLBACK_WAREHOUSE"), `"`) }
+
+// askParameters asks for the warehouse's parameters; ok is false while the host is being asked.
+func (h *warehouse) askParameters(req *jsondoc.Value, w *jsondoc.Writer) (ok bool) {
+	if h.parameters = sdk.ResultOf(req, "warehouse_parameters"); h.parameters.Asked {
+		return true
+	}
+	sdk.Ask(w, sdk.Query{ID: "warehouse_parameters",
+		SQL: "SHOW PARAMETERS IN WAREHOUSE " + dialect.Quoted(h.text("name"))})
+	return false
 }
 
 func (h warehouse) number(column string) int64 {
@@ -99,13 +130,21 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 	case h == nil:
 		return errors.New("there is no warehouse " + name + " that the role may see: GRANT USAGE, MONITOR ON WAREHOUSE " +
 			dialect.Quoted(name) + " TO ROLE …")
+	case h.interactive() && !h.askParameters(req, w):
+		return nil
 	}
 	w.Object().Key("warehouse").Object()
-	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation", "fallback_warehouse"} {
+	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation"} {
 		w.Key(c).Str(h.known(c))
 	}
+	w.Key("fallback_warehouse").Str(h.fallback())
 	for _, c := range [...]string{"started_clusters", "min_cluster_count", "max_cluster_count", "running", "queued"} {
-		w.Key(c).Int(h.number(c))
+		w.Key(c)
+		if h.text(c) == "" {
+			w.Null() // an edition without clusters does not tell them
+			continue
+		}
+		w.Int(h.number(c))
 	}
 	w.Key("raw").Object()
 	for i, c := range h.columns {

@@ -24,7 +24,7 @@ func (f findings) add(name, outcome, message, fix, field string) {
 	f.w.EndObject()
 }
 
-// perCluster is Snowflake's default of MAX_CONCURRENCY_LEVEL.
+// perCluster is Snowflake's default of MAX_CONCURRENCY_LEVEL, where the warehouse's own is not known.
 const perCluster = 8
 
 // preflight looks at what a run needs besides the shape of its tables: the session, its
@@ -70,6 +70,9 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	if h != nil {
 		house = h.text("name")
+		if !h.askParameters(req, w) {
+			return nil
+		}
 	}
 	var queries []sdk.Query
 	if !missesAbility(req, noGrants) {
@@ -202,7 +205,7 @@ func (a Adapter) checkWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 			": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", dialect.Quoted(name), role),
 			"target.warehouse")
 	}
-	interactive := strings.Contains(kind, "INTERACTIVE")
+	interactive := h.interactive()
 	if a.tableType == Interactive && !interactive {
 		f.add("warehouse_type", "warning", "Interactive tables are made for interactive warehouses, and "+name+" is "+
 			strings.ToLower(kind)+": what is measured is not what they can do.",
@@ -213,14 +216,18 @@ func (a Adapter) checkWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 		resume, restore = append(resume, attach...), append(detach, restore...)
 	}
 	clusters := max(1, h.number("max_cluster_count"))
+	level, which := int64(perCluster), "Snowflake's default MAX_CONCURRENCY_LEVEL"
+	if n, err := strconv.ParseInt(h.parameter("MAX_CONCURRENCY_LEVEL"), 10, 64); err == nil && n > 0 {
+		level, which = n, "its MAX_CONCURRENCY_LEVEL of "+strconv.FormatInt(n, 10)
+	}
 	noun := " clusters"
 	if clusters == 1 {
 		noun = " cluster"
 	}
-	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.tableType == Standard && !interactive {
+	if n, ok := req.Get("connections").Int(); ok && n > clusters*level && a.tableType == Standard && !interactive {
 		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+
-			strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
-			noun+" execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their "+
+			strconv.FormatInt(clusters*level, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
+			noun+" execute at a time with "+which+": the others queue, and their "+
 			"latency is the queue's.",
 			"lower the connections, or raise MAX_CLUSTER_COUNT (which needs Enterprise edition) or MAX_CONCURRENCY_LEVEL of "+
 				"the warehouse", "workload.concurrent_connections")

@@ -92,10 +92,16 @@ func objects(names ...string) object {
 func in(session ...any) object { return rows(session) }
 
 // interactiveWH is an interactive warehouse as SHOW WAREHOUSES has it now.
-func interactiveWH(tables string, fallback, autoSuspend any) object {
+func interactiveWH(tables string, autoSuspend any) object {
 	return shown([]string{"name", "state", "type", "size", "max_cluster_count", "auto_suspend", "auto_resume",
-		"generation", "fallback_warehouse", "tables"},
-		[]any{"WH", "SUSPENDED", "INTERACTIVE", "X-Small", 1, autoSuspend, "true", nil, fallback, tables})
+		"generation", "tables"},
+		[]any{"WH", "SUSPENDED", "INTERACTIVE", "X-Small", 1, autoSuspend, "true", nil, tables})
+}
+
+// parametersOf is SHOW PARAMETERS IN WAREHOUSE.
+func parametersOf(fallback string, level string) object {
+	return shown([]string{"key", "value", "default", "level"}, []any{"FALLBACK_WAREHOUSE", fallback, "", ""},
+		[]any{"MAX_CONCURRENCY_LEVEL", level, "8", ""}, []any{"STATEMENT_TIMEOUT_IN_SECONDS", "172800", "172800", ""})
 }
 
 func TestPreflight(t *testing.T) {
@@ -105,7 +111,7 @@ func TestPreflight(t *testing.T) {
 		"session":           rows([]any{"BENCH", "DB", "PUBLIC"}),
 		"context":           rows([]any{"ANN", `{"roles":"","value":""}`, "PUBLIC.AWS_EU_CENTRAL_1"}),
 		"inherited":         shown([]string{"key", "value"}),
-		"current_warehouse": rows([]any{"WH"}), "warehouses": running,
+		"current_warehouse": rows([]any{"WH"}), "warehouses": running, "warehouse_parameters": parametersOf("", "8"),
 		"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR"), "roles": in(false, false, false, false),
 		"objects:0": objects("ORDERS"), "objects:1": objects(), `schema_grants:"DB"."PUBLIC"`: granted("USAGE"),
 	}
@@ -127,6 +133,14 @@ func TestPreflight(t *testing.T) {
 		results map[string]object
 	}{
 		{"running", Standard, object{"warehouse": "WH", "connections": 16}, nil},
+		{"more connections than the warehouse's own level", Standard, object{"warehouse": "WH", "connections": 9},
+			map[string]object{"warehouse_parameters": parametersOf("", "4")}},
+		{"an interactive warehouse whose parameters are not told", Standard, orders(),
+			map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.ORDERS`, 86400), "table_grants:0": granted("SELECT"),
+				"warehouse_parameters": {"error": "not authorized", "code": "003001"}}},
+		{"a warehouse of Standard edition", Standard, object{"warehouse": "WH", "connections": 9}, map[string]object{
+			"warehouses": shown([]string{"name", "state", "type", "size", "running", "queued", "auto_resume"},
+				[]any{"WH", "STARTED", "STANDARD", "Small", 0, 0, "true"})}},
 		{"the session's own, suspended, more connections than slots", Standard, object{"connections": 17},
 			map[string]object{"warehouses": stopped}},
 		{"nothing is granted but USAGE, and it resumes by itself", Standard, object{"warehouse": "WH"},
@@ -143,25 +157,26 @@ func TestPreflight(t *testing.T) {
 		{"an interactive warehouse", Hybrid, object{"warehouse": "WH"},
 			map[string]object{"warehouses": oneWarehouse("STARTED", "INTERACTIVE", "true")}},
 		{"an interactive warehouse reads a standard table that it does not hold", Standard, orders(),
-			map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.OTHER`, "", 3600), "table_grants:0": granted("SELECT")}},
+			map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.OTHER`, 3600), "table_grants:0": granted("SELECT")}},
 		{"an interactive warehouse holds the table, and has a fallback", Standard, orders(),
-			map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.OTHER, DB.PUBLIC.ORDERS`, "SLOW_WH", 86400),
-				"table_grants:0": granted("SELECT")}},
+			map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.OTHER, DB.PUBLIC.ORDERS`, 86400),
+				"warehouse_parameters": parametersOf("SLOW_WH", "8"),
+				"table_grants:0":       granted("SELECT")}},
 		{"an interactive warehouse, suspended, to which no table may be added", Standard, orders(),
-			map[string]object{"warehouses": interactiveWH("", "null", nil), "table_grants:0": granted("SELECT"),
+			map[string]object{"warehouses": interactiveWH("", nil), "table_grants:0": granted("SELECT"),
 				"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR")}},
 		{"an interactive warehouse, and the right to add tables is all that it takes", Hybrid, orders(),
-			map[string]object{"warehouses": interactiveWH("", nil, nil), "table_grants:0": granted("SELECT"),
+			map[string]object{"warehouses": interactiveWH("", nil), "table_grants:0": granted("SELECT"),
 				"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MANAGE ATTACHED TABLES")}},
 		{"an interactive warehouse is to make a table", Standard, with(orders(), "prepare", true),
-			map[string]object{"warehouses": interactiveWH("", nil, nil), "objects:0": objects(), schema: granted("CREATE TABLE"),
+			map[string]object{"warehouses": interactiveWH("", nil), "objects:0": objects(), schema: granted("CREATE TABLE"),
 				"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MODIFY")}},
 		{"a standard one makes it", Standard,
 			with(with(orders(), "prepare", true), "params", object{"load_warehouse": "LOAD_WH"}),
-			map[string]object{"warehouses": interactiveWH("", nil, nil), "objects:0": objects(),
+			map[string]object{"warehouses": interactiveWH("", nil), "objects:0": objects(),
 				schema: granted("CREATE TABLE"), "warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MODIFY")}},
 		{"an interactive warehouse is to write", Standard, orders("UPDATE"),
-			map[string]object{"warehouses": interactiveWH("DB.PUBLIC.ORDERS", nil, nil),
+			map[string]object{"warehouses": interactiveWH("DB.PUBLIC.ORDERS", nil),
 				"table_grants:0": granted("SELECT", "UPDATE")}},
 		{"of the second generation", Standard, object{"warehouse": "WH"},
 			map[string]object{"warehouses": shown([]string{"name", "state", "type", "size", "max_cluster_count", "generation"},
@@ -267,7 +282,9 @@ func TestPoll(t *testing.T) {
 	}{
 		{"of the run", "WH", map[string]object{"warehouses": oneWarehouse("STARTED", "STANDARD", "true")}},
 		{"of the session", "", map[string]object{"current_warehouse": rows([]any{"wh"}),
-			"warehouses": oneWarehouse("RESUMING", "INTERACTIVE", "true")}},
+			"warehouses": oneWarehouse("RESUMING", "INTERACTIVE", "true"), "warehouse_parameters": parametersOf("SLOW", "8")}},
+		{"parameters that are not told", "WH", map[string]object{
+			"warehouses": oneWarehouse("STARTED", "INTERACTIVE", "true"), "warehouse_parameters": {"error": "no"}}},
 		{"counts as text", "WH", map[string]object{
 			"warehouses": shown([]string{"name", "running", "queued", "max_cluster_count"}, []any{"WH", "12", "0", nil})}},
 		{"none", "", map[string]object{"current_warehouse": rows([]any{nil})}},

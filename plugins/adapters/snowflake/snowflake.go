@@ -50,7 +50,8 @@ func (a Adapter) Manifest() sdk.Manifest {
 		Query: []string{
 			"SELECT {reads *.information_schema.tables *.information_schema.columns " +
 				"snowflake.account_usage.aggregate_query_history " +
-				"count min max sum row_number iff table *.information_schema.query_history_by_user to_timestamp_ltz to_timestamp_ntz " +
+				"count min max sum row_number iff table *.information_schema.query_history_by_user " +
+				"to_timestamp_ltz to_timestamp_ntz " +
 				"contains date_part to_varchar to_json " +
 				"current_database current_schema current_warehouse current_role current_user current_region " +
 				"current_secondary_roles current_timestamp is_role_in_session}",
@@ -62,6 +63,7 @@ func (a Adapter) Manifest() sdk.Manifest {
 			"SHOW DATABASES LIKE {value}",
 			"SHOW DATABASES LIMIT 50",
 			"SHOW WAREHOUSES LIKE {value}",
+			"SHOW PARAMETERS IN WAREHOUSE {name}", "SHOW PARAMETERS IN WAREHOUSE {name}",
 			"SHOW GRANTS ON {name} {name}",
 			"SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT",
 		},

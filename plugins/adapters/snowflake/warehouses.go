@@ -59,7 +59,13 @@ func (a Adapter) checkInteractive(f findings, req *jsondoc.Value, h warehouse, s
 	} else {
 		a.checkKind(f, name)
 	}
-	if fallback := h.known("fallback_warehouse"); fallback != "" {
+	if h.parameters.Err != "" {
+		f.add("fallback_warehouse", "warning", "Whether the interactive warehouse "+name+
+			" has a fallback warehouse is not known: "+h.parameters.Err+
+			". With one, what takes longer than 5 s is measured there.",
+			"see that the role may execute SHOW PARAMETERS IN WAREHOUSE "+dialect.Quoted(name), "target.warehouse")
+	}
+	if fallback := h.fallback(); fallback != "" {
 		f.add("fallback_warehouse", "warning", "What takes longer than 5 s on the interactive warehouse "+name+
 			" is executed again on its fallback warehouse "+fallback+
 			", without a word to the client: such a run measures two warehouses, and is DEGRADED.",

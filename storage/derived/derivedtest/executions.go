@@ -251,8 +251,8 @@ func warehouseSlot(r Run, slot int64, done map[int64]int64, first, last int64) m
 		}
 		for name, is := range map[string]any{"polled_at": p.Timestamp.Time, "warehouse": p.Name, "state": p.State,
 			"warehouse_type": p.Type, "warehouse_size": p.Size, "generation": p.Generation,
-			"started_clusters": p.StartedClusters, "min_cluster_count": p.MinClusterCount,
-			"max_cluster_count": p.MaxClusterCount, "running": p.Running, "queued": max(queued, p.Queued)} {
+			"started_clusters": p.Clusters(), "min_cluster_count": *p.MinClusterCount,
+			"max_cluster_count": *p.MaxClusterCount, "running": p.Running, "queued": max(queued, p.Queued)} {
 			row[name] = exact(is)
 		}
 	}

@@ -10494,9 +10494,9 @@ export interface components {
             fallback_warehouse: string;
             generation: string;
             /** Format: int64 */
-            max_cluster_count: number;
+            max_cluster_count: number | null;
             /** Format: int64 */
-            min_cluster_count: number;
+            min_cluster_count: number | null;
             name: string;
             /** Format: date-time */
             polled_at: string | null;
@@ -10508,7 +10508,7 @@ export interface components {
             scaling_policy: string;
             size: string;
             /** Format: int64 */
-            started_clusters: number;
+            started_clusters: number | null;
             state: string;
             type: string;
         };
@@ -10519,9 +10519,9 @@ export interface components {
             fallback_warehouse: string;
             generation: string;
             /** Format: int64 */
-            max_cluster_count: number;
+            max_cluster_count: number | null;
             /** Format: int64 */
-            min_cluster_count: number;
+            min_cluster_count: number | null;
             name: string;
             /** Format: date-time */
             polled_at: string | null;
@@ -10533,7 +10533,7 @@ export interface components {
             scaling_policy: string;
             size: string;
             /** Format: int64 */
-            started_clusters: number;
+            started_clusters: number | null;
             state: string;
             /** Format: date-time */
             timestamp: string;

@@ -7,20 +7,41 @@ const signIns: { value: SignIn; label: string; help: string }[] = [
     help: 'The user has the public key; Loadstone signs in with the private one. Best for runs.',
   },
   {
-    value: 'programmatic_access_token',
-    label: 'Access token',
-    help: 'A programmatic access token of the user. Its user needs a network policy.',
+    value: 'workload_identity',
+    label: 'Workload identity',
+    help:
+      'The identity of the machine or job that Loadstone runs in, without a secret. The server allows it with ' +
+      'LOADSTONE_SNOWFLAKE_IDENTITY.',
   },
   {
-    value: 'snowflake',
-    label: 'Password',
-    help: 'Only for users of whom Snowflake demands no second factor.',
+    value: 'oauth_client_credentials',
+    label: 'OAuth client',
+    help: 'A client of your authorization server. Access tokens are asked for when they are needed, also during a run.',
+  },
+  {
+    value: 'programmatic_access_token',
+    label: 'Access token',
+    help:
+      'A programmatic access token of the user, who needs a network policy. A token that is restricted to a role ' +
+      'signs in with that role alone.',
   },
   {
     value: 'oauth',
     label: 'OAuth token',
-    help: 'An access token of your authorization server. It lives for minutes: long runs outlive it.',
+    help: 'One access token of your authorization server. It lives for minutes: long runs outlive it.',
   },
+  {
+    value: 'snowflake',
+    label: 'Password',
+    help: 'Only for users of whom Snowflake demands no second factor; a user of TYPE = SERVICE has no password.',
+  },
+];
+
+const providers = [
+  { value: 'oidc', label: 'OpenID Connect (Kubernetes, GitHub)' },
+  { value: 'aws', label: 'AWS' },
+  { value: 'azure', label: 'Azure' },
+  { value: 'gcp', label: 'Google Cloud' },
 ];
 
 /** SnowflakeFields are the inputs of a Snowflake connection. Secrets are write-only: saved ones show as ***. */
@@ -49,7 +70,7 @@ export function SnowflakeFields(props: {
   );
   const secret = { type: 'password', autoComplete: 'new-password' };
   const kind = signIns.find((s) => s.value === parts.signIn) ?? signIns[0]!;
-  const masked = [parts.password, parts.privateKey, parts.passphrase, parts.token].includes('***');
+  const masked = [parts.password, parts.privateKey, parts.passphrase, parts.token, parts.clientSecret].includes('***');
   return (
     <>
       <div className="columns three">
@@ -103,6 +124,33 @@ export function SnowflakeFields(props: {
       )}
       {(parts.signIn === 'oauth' || parts.signIn === 'programmatic_access_token') &&
         field('token', 'Token', '', { ...secret, required: true })}
+      {parts.signIn === 'workload_identity' && (
+        <div className="field">
+          <label className="label" htmlFor="sf-provider">
+            Whose identity
+          </label>
+          <select
+            id="sf-provider"
+            className="input"
+            value={parts.provider}
+            onChange={(e) => onChange({ ...parts, provider: e.target.value })}
+          >
+            {providers.map((p) => (
+              <option key={p.value} value={p.value}>
+                {p.label}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+      {parts.signIn === 'oauth_client_credentials' && (
+        <div className="columns three">
+          {field('clientId', 'Client ID', '', { required: true })}
+          {field('clientSecret', 'Client secret', '', { ...secret, required: true })}
+          {field('tokenUrl', 'Token endpoint', 'https://idp.example.com/oauth2/token', { required: true })}
+          {field('scope', 'Scope', 'session:role:ROLE')}
+        </div>
+      )}
       <div className="columns three">
         {field('role', 'Role', 'the user’s default')}
         {field('warehouse', 'Warehouse', 'LOADSTONE_WH')}

@@ -1,7 +1,13 @@
 import { isAmbiguous } from './dsn';
 
 /** SignIn is how a Snowflake user signs in; the values are the DSN's authenticators. */
-export type SignIn = 'snowflake' | 'snowflake_jwt' | 'oauth' | 'programmatic_access_token';
+export type SignIn =
+  | 'snowflake_jwt'
+  | 'workload_identity'
+  | 'oauth_client_credentials'
+  | 'programmatic_access_token'
+  | 'oauth'
+  | 'snowflake';
 
 /** SnowflakeParts are the fields of a Snowflake DSN in the form. */
 export interface SnowflakeParts {
@@ -12,6 +18,12 @@ export interface SnowflakeParts {
   privateKey: string;
   passphrase: string;
   token: string;
+  /** Whose identity of the machine it is: oidc, aws, azure or gcp. */
+  provider: string;
+  clientId: string;
+  clientSecret: string;
+  tokenUrl: string;
+  scope: string;
   role: string;
   warehouse: string;
   database: string;
@@ -28,6 +40,11 @@ export const noSnowflake: SnowflakeParts = {
   privateKey: '',
   passphrase: '',
   token: '',
+  provider: 'oidc',
+  clientId: '',
+  clientSecret: '',
+  tokenUrl: '',
+  scope: '',
   role: '',
   warehouse: '',
   database: '',
@@ -61,6 +78,13 @@ export function toSnowflake(p: SnowflakeParts): string {
     if (p.passphrase) query.set('private_key_passphrase', p.passphrase);
   }
   if ((p.signIn === 'oauth' || p.signIn === 'programmatic_access_token') && p.token) query.set('token', p.token.trim());
+  if (p.signIn === 'workload_identity') query.set('workload_identity_provider', p.provider);
+  if (p.signIn === 'oauth_client_credentials') {
+    query.set('oauth_client_id', p.clientId);
+    if (p.clientSecret) query.set('oauth_client_secret', p.clientSecret);
+    query.set('oauth_token_request_url', p.tokenUrl.trim());
+    if (p.scope) query.set('oauth_scope', p.scope);
+  }
   const user = p.user || password ? `${enc(p.user)}${password}@` : '';
   return `snowflake://${user}${accountOf(p.account)}${place.map((s) => `/${enc(s)}`).join('')}?${query}`;
 }
@@ -73,7 +97,14 @@ function decode(s: string): string {
   }
 }
 
-const kinds: SignIn[] = ['snowflake', 'snowflake_jwt', 'oauth', 'programmatic_access_token'];
+const kinds: SignIn[] = [
+  'snowflake_jwt',
+  'workload_identity',
+  'oauth_client_credentials',
+  'programmatic_access_token',
+  'oauth',
+  'snowflake',
+];
 
 /** fromSnowflake parses a DSN; null when the form cannot show it. */
 export function fromSnowflake(text: string): SnowflakeParts | null {
@@ -105,6 +136,11 @@ export function fromSnowflake(text: string): SnowflakeParts | null {
     privateKey,
     passphrase: take('private_key_passphrase'),
     token,
+    provider: take('workload_identity_provider').toLowerCase() || noSnowflake.provider,
+    clientId: take('oauth_client_id'),
+    clientSecret: take('oauth_client_secret'),
+    tokenUrl: take('oauth_token_request_url'),
+    scope: take('oauth_scope'),
     role: take('role'),
     warehouse: take('warehouse'),
     database: decode(m[3] ?? '') || take('database'),

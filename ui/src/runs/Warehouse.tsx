@@ -104,10 +104,14 @@ function Facts({ w }: { w: Warehouse }) {
       ]
         .filter(Boolean)
         .join(', ')}
-      ,{' '}
-      <Term tip="Clusters that run now, of those that the warehouse may start.">
-        {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters
-      </Term>
+      {w.started_clusters !== null && w.max_cluster_count !== null && (
+        <>
+          ,{' '}
+          <Term tip="Clusters that run now, of those that the warehouse may start.">
+            {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters
+          </Term>
+        </>
+      )}
       {w.fallback_warehouse && `, falls back to ${w.fallback_warehouse} after 5 s`}
     </span>
   );

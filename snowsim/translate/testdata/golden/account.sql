@@ -12,8 +12,8 @@ BENCH
 
 SHOW WAREHOUSES LIKE 'bench'
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
-BENCH | SUSPENDED | STANDARD | Medium | 1 | 3 | 0 | 0 | 0 | N | Y | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL |  | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | tables text
+BENCH | SUSPENDED | STANDARD | Medium | 1 | 3 | 0 | 0 | 0 | N | Y | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL |  | NULL
 
 CREATE WAREHOUSE bench
 ----
@@ -84,11 +84,11 @@ Statement executed successfully.
 
 SHOW WAREHOUSES
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
-BENCH | SUSPENDED | STANDARD | X-Large | 1 | 3 | 0 | 0 | 0 | N | N | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL |  | NULL | NULL
-FAST | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 3600 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | NULL | NULL | LOADSTONE.PUBLIC.I
-OTHER | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 3600 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | NULL | NULL | LOADSTONE.PUBLIC.S
-WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | tables text
+BENCH | SUSPENDED | STANDARD | X-Large | 1 | 3 | 0 | 0 | 0 | N | N | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL |  | NULL
+FAST | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 3600 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | NULL | LOADSTONE.PUBLIC.I
+OTHER | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 3600 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | NULL | LOADSTONE.PUBLIC.S
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL
 
 ALTER WAREHOUSE nobody RESUME
 ----
@@ -184,8 +184,8 @@ error 003001 (42501): SQL access control error:\nInsufficient privileges to oper
 
 SHOW WAREHOUSES
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
-WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | tables text
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL
 
 SELECT * FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY
 ----

@@ -160,12 +160,12 @@ Statement executed successfully.
 
 SHOW WAREHOUSES
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
-WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | tables text
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL
 
 SHOW WAREHOUSES LIKE 'nothing%'
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | tables text
 
 --! What is refused.
 
@@ -183,7 +183,7 @@ error 000002 (0A000): Unsupported feature 'INSERT OVERWRITE'. It is not simulate
 
 REVOKE SELECT ON TABLE t FROM ROLE r
 ----
-error 000002 (0A000): Unsupported feature 'REVOKE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
+error 002003 (42S02): SQL compilation error:\nTable 'LOADSTONE.PUBLIC.T' does not exist or not authorized.
 
 DESCRIBE TABLE t
 ----
