@@ -7,13 +7,14 @@
 #   make lint   the linters, natively and for the Wasm guests, and those of the page
 #   make slt    the test files of statements and continuous queries, which make test runs too
 #   make build  bin/loadstone with the page and the plugins inside
-#   make api    docs/openapi.json and the page's types, after the API has changed
+#   make api    docs/openapi.json, the page's types, permissions and metrics of the documents, after the API has changed
 #   make acceptance   the checklist of runs on several nodes, line by line; PROVE=1 breaks each once
 #   make attacks      what must not be possible, tried on two servers (in make check); ONLY=EXPRESSION chooses by name
 #   make release  dist/release: the program for two architectures, what it is made of, checksums, a signature (RELEASE_KEY)
 #   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
+#   make docs   the site of docs/ in dist/site, with search; a dead link fails; needs python3 and a network, once
 #   make bench  the figures of docs/performance.md (long; wants an idle machine); make bench-nodes those of nodes, bench-refresh those of derived tables
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -51,7 +52,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build plugins ui examples slt fmt clean api lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
+.PHONY: help run build plugins ui examples slt fmt clean api docs lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
 	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
 	check-pages check-api check-proto check-promql check-witnesses check-search check-acme check-oidc check-nosnowflake check-chart check-ecs \
@@ -234,7 +235,7 @@ check-journey: build ui/node_modules/.package-lock.json
 	@deploy/scratch.sh deploy/journey.sh bin/loadstone
 
 check: lint test check-ci attacks check-race check-seeds check-alone check-tutorial check-examples check-pages check-api check-proto \
-	check-promql check-witnesses check-search test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench
+	check-promql check-witnesses check-search test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench docs
 	@echo "All checks passed."
 
 # Everything with the race detector; what make test has with it already is not run again. In it are the tests of processes
@@ -250,7 +251,7 @@ check-seeds: need-toolchain plugins
 check-alone: need-postgres plugins ui
 	LOADSTONE_SOAK=1 $(GO) test -count=1 -run '^TestNodesComeAndGoUnderAQuery$$' ./cli
 
-# For authors of plugins: the commands of docs/plugins.md, one after the other …
+# The commands of docs/start and of docs/extend/write-a-workload.md, one after the other …
 check-tutorial: build need-examples
 	@deploy/scratch.sh deploy/tutorial.sh bin/loadstone
 
@@ -421,8 +422,12 @@ fmt: ui/node_modules/.package-lock.json
 
 # What the server answers, written down, and the page's types made from it.
 api: ui/node_modules/.package-lock.json
-	$(GO) test ./server -count=1 -run '^(TestTheDocumentInTheDocsIsTheServers|TestWhoMayWhat)$$' -update
+	$(GO) test ./server -count=1 -run '^(TestTheDocumentInTheDocsIsTheServers|TestWhoMayWhat|TestTheMetricsAreListed)$$' -update
 	cd ui && npm run --silent types
+
+# The generator is fetched with pip, once, and so outside make lint test.
+docs:
+	@deploy/docs.sh
 
 clean:
 	rm -rf bin dist ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.zst $(BUILT) $(MANIFESTS) $(EXAMPLE)/dist

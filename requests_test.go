@@ -38,7 +38,7 @@ var requests = map[string][]string{
 // words are how statements of a request begin.
 var words = regexp.MustCompile(`[A-Z][a-z]+`)
 
-// requestRow is a row of the table in docs/streams.md: request, error, and what shows it.
+// requestRow is a row of the table in engine/stream/CHECKS.md: request, error, and what shows it.
 var requestRow = regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\| `([A-Z][A-Za-z]+)` \\| (.+) \\|$")
 
 // shows is one of the things that show an error: a test, a row of the statements that are refused, or a record of a
@@ -48,7 +48,7 @@ var shows = regexp.MustCompile("`(Test\\w+|refusals|[a-z]+\\.slt)`")
 // TestEachErrorOfARequestIsShown: the table of the documentation has each request with each of its errors, and what it
 // names is there: a test, a statement of that request that is refused with that error over HTTP, or in a test file.
 func TestEachErrorOfARequestIsShown(t *testing.T) {
-	text, err := os.ReadFile("docs/streams.md")
+	text, err := os.ReadFile("engine/stream/CHECKS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,19 +58,19 @@ func TestEachErrorOfARequestIsShown(t *testing.T) {
 	for _, row := range requestRow.FindAllStringSubmatch(string(text), -1) {
 		request, kind := row[1], row[2]
 		if !slices.Contains(requests[request], kind) {
-			t.Errorf("docs/streams.md gives %s the error %s, which the design does not have", request, kind)
+			t.Errorf("engine/stream/CHECKS.md gives %s the error %s, which the design does not have", request, kind)
 		}
 		listed[request+" "+kind] = true
 		named := shows.FindAllStringSubmatch(row[3], -1)
 		if len(named) == 0 {
-			t.Errorf("docs/streams.md says of %s of %s nothing that shows it", kind, request)
+			t.Errorf("engine/stream/CHECKS.md says of %s of %s nothing that shows it", kind, request)
 		}
 		begins := strings.ToUpper(strings.Join(words.FindAllString(request, -1), " "))
 		for _, n := range named {
 			switch name := n[1]; {
 			case strings.HasPrefix(name, "Test"):
 				if !there[name] {
-					t.Errorf("docs/streams.md names the test %s, which is not there", name)
+					t.Errorf("engine/stream/CHECKS.md names the test %s, which is not there", name)
 				}
 			case name == "refusals":
 				if !slices.ContainsFunc(refused, func(r [2]string) bool { return r[1] == kind && is(request, begins, r[0]) }) {
@@ -85,7 +85,7 @@ func TestEachErrorOfARequestIsShown(t *testing.T) {
 	for request, kinds := range requests {
 		for _, kind := range kinds {
 			if !listed[request+" "+kind] {
-				t.Errorf("docs/streams.md does not say what shows %s of %s", kind, request)
+				t.Errorf("engine/stream/CHECKS.md does not say what shows %s of %s", kind, request)
 			}
 		}
 	}

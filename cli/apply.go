@@ -18,12 +18,12 @@ import (
 // ApplyFlags are those of loadstone apply.
 type ApplyFlags struct {
 	ConfirmFlags
-	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements divided by semicolons (.sql), or of a list named statements (.yaml). May be repeated: all files are one group."`
+	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements (.sql), or with a list named statements (.yaml). Repeatable: all files are one group."`
 }
 
 // Help is shown by --help.
 func (ApplyFlags) Help() string {
-	return `The statements of all files are one group: all of them are carried out, or none. docs/streams.md says what they are.
+	return `The statements of all files are one group: all of them are carried out, or none. docs/reference/stream-sql.md says what they are.
 Applying the same files again changes nothing. CREATE OR REPLACE puts what a file has in the place of what is there, and
 IF NOT EXISTS leaves it.
 

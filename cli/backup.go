@@ -26,9 +26,9 @@ const keyFileName = keyring.FileName
 
 // BackupCommand is loadstone backup.
 type BackupCommand struct {
-	Out        string `required:"" placeholder:"FILE|DIR" help:"Where to write it; a folder gets a file with the time in its name. A file that is there is not overwritten."`
-	Executions bool   `help:"With the single executions of all runs, which may be much."`
-	WithKey    bool   `name:"with-key" help:"With the key that secrets are sealed under: who has the file then has all of them."`
+	Out        string `required:"" placeholder:"FILE|DIR" help:"File or folder to write to; a folder gets a file named by the time. Existing files are not overwritten."`
+	Executions bool   `help:"Include the single executions of all runs, which may be large."`
+	WithKey    bool   `name:"with-key" help:"Include the key that seals secrets: whoever has the file then has all secrets."`
 	wiring.StoreFlags
 }
 
@@ -132,9 +132,9 @@ func plural(n int64, one, many string) string {
 // RestoreCommand is loadstone restore.
 type RestoreCommand struct {
 	File       string `arg:"" help:"The backup."`
-	Replace    bool   `help:"Also where the control store is not empty: what it has is lost."`
-	KeepTokens bool   `name:"keep-tokens" help:"Keep the API tokens of the backup, those revoked since included. Without it none of them works."`
-	LostKey    bool   `name:"lost-key" help:"The backup has no key, and its key is lost: give up what is sealed under it, and go on with the key of the data directory, or a new one."`
+	Replace    bool   `help:"Overwrite a non-empty control store."`
+	KeepTokens bool   `name:"keep-tokens" help:"Keep the API tokens of the backup, including those revoked since. By default they are void."`
+	LostKey    bool   `name:"lost-key" help:"The backup's key is lost: give up the secrets sealed under it, and use the data directory's key, or a new one."`
 	wiring.StoreFlags
 }
 
@@ -298,7 +298,7 @@ func voidedSummary(v backup.Voided, keptTokens bool) string {
 		text += "\nThe replaced store had none of these users, so Loadstone does not know which users were locked and " +
 			"which nodes were revoked after the backup was made. Lock those users again. A revoked node is accepted " +
 			"again until its certificate expires: `loadstone node revoke NAME`; one that joined later is not in the " +
-			"backup, and is kept out by a new authority alone (docs/security.md)."
+			"backup, and is kept out by a new authority alone (docs/operate/security.md)."
 	}
 	if v.NoAdmin {
 		return text + "\nNo admin may sign in: all of them are locked. Start the server on this machine, and call " +

@@ -24,9 +24,9 @@ import (
 type calibrateCommand struct {
 	Seconds     float64 `default:"5" help:"Length of each of the three parts."`
 	Connections int     `default:"16" help:"Connections of each part."`
-	Rate        float64 `default:"5000" help:"Operations per second of the schedule's part."`
+	Rate        float64 `default:"5000" help:"Operations per second of the open-loop part."`
 	JSON        bool    `name:"json" help:"Print JSON."`
-	DataDir     string  `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where the result is kept (default: the system's data directory)."`
+	DataDir     string  `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Directory of the result (default: the system's data directory)."`
 }
 
 func (c *calibrateCommand) Run(e *terminal.Env) error {

@@ -25,32 +25,32 @@ var version = "development"
 
 type commands struct {
 	Serve      serveCommand        `cmd:"" help:"Run the server: web page, API, and a node of its own."`
-	Run        runCommand          `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
-	Worker     WorkerCommand       `cmd:"" help:"Run a node that carries the load of servers on other machines."`
-	Node       nodeCommand         `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
+	Run        runCommand          `cmd:"" help:"Run a template, from a terminal or CI."`
+	Worker     WorkerCommand       `cmd:"" help:"Run a node that carries load for servers on other machines."`
+	Node       nodeCommand         `cmd:"" help:"Manage nodes: join tokens, addresses, drain."`
 	Signin     signinCommand       `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
-	Token      tokenCommand        `cmd:"" help:"Make an API token on the server on this machine."`
-	Stop       stopCommand         `cmd:"" help:"Stop all runs of a server, in an emergency."`
-	User       userCommand         `cmd:"" help:"Say who may use a server, and what for."`
+	Token      tokenCommand        `cmd:"" help:"Create an API token on the server on this machine."`
+	Stop       stopCommand         `cmd:"" help:"Stop all runs of a server."`
+	User       userCommand         `cmd:"" help:"Manage users, roles, tokens and sessions."`
 	Calibrate  calibrateCommand    `cmd:"" help:"Measure this machine as a load generator."`
 	NullTarget nullTargetCommand   `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
-	Snowsim    snowsimCommand      `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`
+	Snowsim    snowsimCommand      `cmd:"" help:"Run a simulated Snowflake account, for tests and demonstrations."`
 	Snowflake  snowflakeCommand    `cmd:"" help:"Check a Snowflake account against what Loadstone assumes of it."`
 	Compare    compareCommand      `cmd:"" help:"Compare runs, and say whether the second is worse."`
-	Report     reportCommand       `cmd:"" help:"Write the report of a run: one HTML file to hand on."`
+	Report     reportCommand       `cmd:"" help:"Write the report of a run as one HTML file."`
 	Mark       markCommand         `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
-	Prices     pricesCommand       `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
-	Apply      applyCommand        `cmd:"" help:"Carry out statements of the catalog of streams from files, all or none."`
-	Slt        SLTCommand          `cmd:"" name:"slt" help:"Run test files of statements and continuous queries."`
+	Prices     pricesCommand       `cmd:"" help:"Print the price list for costs, to be edited."`
+	Apply      applyCommand        `cmd:"" help:"Apply stream SQL from files, all or none."`
+	Slt        SLTCommand          `cmd:"" name:"slt" help:"Run test files of stream SQL."`
 	SQL        sqlCommand          `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
-	Table      tableCommand        `cmd:"" help:"Make, change and look at the derived tables of a server."`
-	QueryUser  queryUserCommand    `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
-	Guard      ResultsGuardCommand `cmd:"" name:"results-guard" help:"Bound the memory of those who query an external results database, on its machine."`
+	Table      tableCommand        `cmd:"" help:"Manage derived tables."`
+	QueryUser  queryUserCommand    `cmd:"" name:"query-user" help:"Create a login that reads results, for Grafana, Metabase or psql."`
+	Guard      ResultsGuardCommand `cmd:"" name:"results-guard" help:"Bound the memory of queries on an external results database, on its machine."`
 	Backup     BackupCommand       `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
-	Keys       KeysCommand         `cmd:"" help:"Look at the key that seals secrets, and replace it."`
-	Restore    RestoreCommand      `cmd:"" help:"Put a backup into an empty control store."`
+	Keys       KeysCommand         `cmd:"" help:"Show and replace the key that seals secrets."`
+	Restore    RestoreCommand      `cmd:"" help:"Restore a backup into an empty control store."`
 	Schema     schemaCommand       `cmd:"" help:"Apply, check or print the control store's schema."`
-	Plugin     pluginCommand       `cmd:"" help:"Make, build, test, measure and upload plugins."`
+	Plugin     pluginCommand       `cmd:"" help:"Create, build, test, measure and upload plugins."`
 	Health     HealthCommand       `cmd:"" help:"Ask a server on this machine whether it is ready."`
 	Version    versionCommand      `cmd:"" help:"Print the version."`
 
@@ -58,8 +58,8 @@ type commands struct {
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
-	LogLevel  string `enum:"debug,info,warn,error" default:"info" env:"LOADSTONE_LOG_LEVEL" help:"Least level that is logged: ${enum}."`
-	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"How logs are written: ${enum}. auto is text on a terminal."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" env:"LOADSTONE_LOG_LEVEL" help:"Log level: ${enum}."`
+	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"Log format: ${enum}. auto is text on a terminal."`
 }
 
 // Main runs the command line and returns the exit code.

@@ -21,14 +21,14 @@ import (
 // compareCommand compares runs. Its exit code is a gate: 0 not worse, 3 worse,
 // and with --require-clear 4 when a difference can be neither shown nor excluded.
 type compareCommand struct {
-	A            string  `arg:"" help:"The runs to compare with: ids, or files that run --out wrote; several with commas between."`
-	B            string  `arg:"" help:"The runs to judge, likewise."`
-	Tolerance    float64 `default:"5" placeholder:"PCT" help:"The least difference that matters, in percent."`
-	RequireClear bool    `help:"Exit with 4 when the verdict is unclear."`
-	Out          string  `aliases:"json" placeholder:"FILE" help:"Write the comparison as JSON, also as --json; - is standard output."`
+	A            string  `arg:"" help:"Runs to compare with: ids, or files of run --out; several with commas."`
+	B            string  `arg:"" help:"Runs to judge, likewise."`
+	Tolerance    float64 `default:"5" placeholder:"PCT" help:"Smallest difference that matters, in percent."`
+	RequireClear bool    `help:"Exit with 4 if the verdict is unclear."`
+	Out          string  `aliases:"json" placeholder:"FILE" help:"Write the comparison as JSON (also --json); - is standard output."`
 	CSV          string  `name:"csv" placeholder:"FILE" help:"Write the metrics as CSV, with all digits; - is standard output."`
-	HTML         string  `name:"html" placeholder:"FILE" help:"Write a report with charts, one file to hand on; - is standard output. A and B are ids of runs then, the first of which the others are held against."`
-	Server       string  `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the runs, instead of this machine's data directory."`
+	HTML         string  `name:"html" placeholder:"FILE" help:"Write a report with charts as one file; - is standard output. A and B are then ids of runs."`
+	Server       string  `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Server of the runs, instead of this machine's data directory."`
 	tokenFlags
 	wiring.StoreFlags
 }

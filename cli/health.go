@@ -17,7 +17,7 @@ import (
 // HealthCommand asks a server on this machine whether it is ready; the image's health check.
 type HealthCommand struct {
 	Listen string `default:"127.0.0.1:8080" env:"LOADSTONE_LISTEN" placeholder:"HOST:PORT" help:"Address that the server listens on."`
-	CanRun bool   `name:"can-run" help:"Ask also whether a run can be created: whether a node takes run workers, and results can be stored."`
+	CanRun bool   `name:"can-run" help:"Also check that a run can be created."`
 }
 
 // Run asks, over TLS where the server sends it there.

@@ -26,20 +26,20 @@ import (
 
 // HTTPFlags say how the server meets the network.
 type HTTPFlags struct {
-	SecurityContact  string        `name:"security-contact" placeholder:"URI" env:"LOADSTONE_SECURITY_CONTACT" help:"Whom to tell of a weakness of this server, for /.well-known/security.txt: mailto:security@example.com, or an address of the web."`
-	SessionIdle      time.Duration `name:"session-idle" default:"12h" env:"LOADSTONE_SESSION_IDLE" help:"End the session of a browser after so long without use; 0 keeps it for its 14 days."`
-	PublicURL        string        `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address under which people reach the server, for links."`
-	TLSCert          string        `name:"tls-cert" placeholder:"FILE" env:"LOADSTONE_TLS_CERT" help:"Speak TLS with this certificate and its chain, in PEM; read again when the file changes."`
-	TLSKey           string        `name:"tls-key" placeholder:"FILE" env:"LOADSTONE_TLS_KEY" help:"The key of --tls-cert, in PEM."`
-	TLSSelfSigned    bool          `name:"tls-self-signed" env:"LOADSTONE_TLS_SELF_SIGNED" help:"Speak TLS with a certificate that the server signs itself and keeps in its data directory; its fingerprint is printed."`
-	TLSDomain        []string      `name:"tls-domain" placeholder:"NAME" env:"LOADSTONE_TLS_DOMAIN" help:"Speak TLS with certificates for these names, asked of Let's Encrypt or --tls-acme-directory, whose terms of service you accept thereby."`
-	TLSEmail         string        `name:"tls-email" placeholder:"ADDRESS" env:"LOADSTONE_TLS_EMAIL" help:"Whom the authority of --tls-domain writes to."`
-	TLSACMEDirectory string        `name:"tls-acme-directory" placeholder:"URL" env:"LOADSTONE_TLS_ACME_DIRECTORY" help:"The ACME directory of another authority (default: Let's Encrypt)."`
-	TLSACMECA        string        `name:"tls-acme-ca" placeholder:"FILE" env:"LOADSTONE_TLS_ACME_CA" help:"Authorities, in PEM, that the directory's own certificate may be of (default: the system's)."`
-	HTTPListen       string        `name:"http-listen" placeholder:"HOST:PORT" env:"LOADSTONE_HTTP_LISTEN" help:"Listen here for plain HTTP too, mostly :80: sends people to https, and answers the authority of --tls-domain."`
-	InsecureHTTP     bool          `name:"insecure-http" env:"LOADSTONE_INSECURE_HTTP" help:"Speak plain HTTP on an address that is not loopback: behind a proxy that speaks TLS, or on a network that you trust."`
-	TrustedProxies   []string      `name:"trusted-proxies" placeholder:"CIDR" env:"LOADSTONE_TRUSTED_PROXIES" help:"Proxies that are believed their X-Forwarded-For, -Proto and -Host: addresses or ranges."`
-	AllowedHosts     []string      `name:"allowed-hosts" placeholder:"NAME" env:"LOADSTONE_ALLOWED_HOSTS" help:"Further names that the server may be asked for by, without a port; .example.com is all names below, * every name (default: those of loopback, of this machine, of --public-url and --tls-domain, and addresses)."`
+	SecurityContact  string        `name:"security-contact" placeholder:"URI" env:"LOADSTONE_SECURITY_CONTACT" help:"Security contact for /.well-known/security.txt: mailto:security@example.com, or a web address."`
+	SessionIdle      time.Duration `name:"session-idle" default:"12h" env:"LOADSTONE_SESSION_IDLE" help:"End idle browser sessions after this time; 0 keeps them for 14 days."`
+	PublicURL        string        `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address of the server in links."`
+	TLSCert          string        `name:"tls-cert" placeholder:"FILE" env:"LOADSTONE_TLS_CERT" help:"TLS certificate with its chain, PEM; reread when the file changes."`
+	TLSKey           string        `name:"tls-key" placeholder:"FILE" env:"LOADSTONE_TLS_KEY" help:"Key of --tls-cert, PEM."`
+	TLSSelfSigned    bool          `name:"tls-self-signed" env:"LOADSTONE_TLS_SELF_SIGNED" help:"Use a self-signed certificate, kept in the data directory; its fingerprint is printed."`
+	TLSDomain        []string      `name:"tls-domain" placeholder:"NAME" env:"LOADSTONE_TLS_DOMAIN" help:"Get certificates for these names from Let's Encrypt or --tls-acme-directory; you accept its terms of service."`
+	TLSEmail         string        `name:"tls-email" placeholder:"ADDRESS" env:"LOADSTONE_TLS_EMAIL" help:"Contact address for the certificate authority."`
+	TLSACMEDirectory string        `name:"tls-acme-directory" placeholder:"URL" env:"LOADSTONE_TLS_ACME_DIRECTORY" help:"ACME directory of another authority (default: Let's Encrypt)."`
+	TLSACMECA        string        `name:"tls-acme-ca" placeholder:"FILE" env:"LOADSTONE_TLS_ACME_CA" help:"PEM file of the directory's certificate authority (default: the system's)."`
+	HTTPListen       string        `name:"http-listen" placeholder:"HOST:PORT" env:"LOADSTONE_HTTP_LISTEN" help:"Also listen for plain HTTP, usually :80: redirects to https and answers ACME challenges."`
+	InsecureHTTP     bool          `name:"insecure-http" env:"LOADSTONE_INSECURE_HTTP" help:"Allow plain HTTP beyond loopback: behind a TLS proxy, or on a trusted network."`
+	TrustedProxies   []string      `name:"trusted-proxies" placeholder:"CIDR" env:"LOADSTONE_TRUSTED_PROXIES" help:"Trusted proxies (addresses or CIDRs); their X-Forwarded-* headers are used."`
+	AllowedHosts     []string      `name:"allowed-hosts" placeholder:"NAME" env:"LOADSTONE_ALLOWED_HOSTS" help:"Further host names to accept, without a port; .example.com for all below, * for all (default: loopback, this machine, --public-url, --tls-domain, addresses)."`
 }
 
 // minSessionIdle is the shortest time after which an idle session ends: uses are noted once a minute.

@@ -18,8 +18,8 @@ import (
 
 // KeysCommand is loadstone keys.
 type KeysCommand struct {
-	Status KeysStatusCommand `cmd:"" help:"Which keys there are, which servers have them, and what is sealed under each."`
-	Rotate KeysRotateCommand `cmd:"" help:"Seal all secrets under a new key, while servers serve."`
+	Status KeysStatusCommand `cmd:"" help:"List the keys, the servers that have them, and what each seals."`
+	Rotate KeysRotateCommand `cmd:"" help:"Seal all secrets under a new key while servers run."`
 }
 
 // KeysStatusCommand is loadstone keys status.
@@ -27,8 +27,8 @@ type KeysStatusCommand struct{ wiring.StoreFlags }
 
 // KeysRotateCommand is loadstone keys rotate.
 type KeysRotateCommand struct {
-	DryRun  bool          `help:"Say what would be done, and change nothing."`
-	LostKey bool          `help:"Go on without the secrets whose key is lost: they have to be entered again."`
+	DryRun  bool          `help:"Show what would be done, and change nothing."`
+	LostKey bool          `help:"Continue without the secrets whose key is lost; they have to be entered again."`
 	Wait    time.Duration `default:"1m" help:"How long to wait for the servers to have the new key."`
 	wiring.StoreFlags
 }

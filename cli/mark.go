@@ -16,7 +16,7 @@ import (
 type MarkFlags struct {
 	RunID string        `arg:"" name:"run" help:"Id of the run."`
 	Text  string        `arg:"" help:"What happened, such as \"index created\"."`
-	Ago   time.Duration `help:"How long ago it happened, such as 90s; now without it."`
+	Ago   time.Duration `help:"How long ago it happened, such as 90s (default: now)."`
 }
 
 // Run marks the moment in the run.

@@ -9,13 +9,13 @@ import (
 )
 
 type nodeCommand struct {
-	Token  nodeTokenCommand  `cmd:"" help:"Tokens by which nodes join with loadstone worker --join: made, listed, ended."`
-	Add    nodeAddCommand    `cmd:"" help:"Add a node to the catalog: all servers of the control store dial it."`
-	List   nodeListCommand   `cmd:"" help:"List the nodes that a server knows, or the catalog."`
-	Drain  nodeDrainCommand  `cmd:"" help:"Have a node end what it carries and take nothing new."`
-	Resume nodeResumeCommand `cmd:"" help:"Let a node take work again that was drained or removed."`
-	Remove nodeRemoveCommand `cmd:"" help:"Take a node out of the catalog."`
-	Revoke nodeRevokeCommand `cmd:"" help:"Revoke the certificates of a node: it is cut off at once, and can join again with a new token."`
+	Token  nodeTokenCommand  `cmd:"" help:"Create, list and end join tokens."`
+	Add    nodeAddCommand    `cmd:"" help:"Add a node to the catalog, which all servers of the control store dial."`
+	List   nodeListCommand   `cmd:"" help:"List nodes, or the catalog."`
+	Drain  nodeDrainCommand  `cmd:"" help:"Drain a node: it finishes its work and takes nothing new."`
+	Resume nodeResumeCommand `cmd:"" help:"Resume a drained or removed node."`
+	Remove nodeRemoveCommand `cmd:"" help:"Remove a node from the catalog."`
+	Revoke nodeRevokeCommand `cmd:"" help:"Revoke a node's certificates at once; it can join again with a new token."`
 }
 
 // nodeFlags say which server a command speaks to: one on this machine, or by its address and a
@@ -34,14 +34,14 @@ func (f nodeFlags) client() (*client, error) {
 }
 
 type nodeTokenCommand struct {
-	New  nodeTokenNewCommand  `cmd:"" default:"withargs" help:"Make a token by which a node joins, and print it."`
-	List nodeTokenListCommand `cmd:"" help:"List the tokens by which nodes can join now."`
-	End  nodeTokenEndCommand  `cmd:"" help:"End a token: nobody joins by it any more. Nodes that have joined stay."`
+	New  nodeTokenNewCommand  `cmd:"" default:"withargs" help:"Create a join token and print it."`
+	List nodeTokenListCommand `cmd:"" help:"List valid join tokens."`
+	End  nodeTokenEndCommand  `cmd:"" help:"End a join token. Joined nodes stay."`
 }
 
 type nodeTokenNewCommand struct {
 	Uses  int           `default:"1" placeholder:"N" help:"How many nodes may join with it (default: 1)."`
-	Valid time.Duration `default:"1h" placeholder:"TIME" help:"How long it is good for (default: 1h)."`
+	Valid time.Duration `default:"1h" placeholder:"TIME" help:"How long it is valid (default: 1h)."`
 	nodeFlags
 }
 
@@ -65,7 +65,7 @@ func (c *nodeTokenListCommand) Run(e *terminal.Env) error {
 }
 
 type nodeTokenEndCommand struct {
-	ID string `arg:"" help:"The token's name, as the list shows it; it is not the secret."`
+	ID string `arg:"" help:"Id shown by the list; not the secret."`
 	nodeFlags
 }
 
@@ -91,8 +91,8 @@ func (c *nodeAddCommand) Run(e *terminal.Env) error {
 }
 
 type nodeListCommand struct {
-	Catalog bool `xor:"list" help:"The addresses of the catalog instead, which all servers of the control store dial."`
-	JSON    bool `name:"json" xor:"list" help:"As the API answers it."`
+	Catalog bool `xor:"list" help:"List the addresses of the catalog instead."`
+	JSON    bool `name:"json" xor:"list" help:"Print the API's JSON."`
 	nodeFlags
 }
 
@@ -108,8 +108,8 @@ func (c *nodeListCommand) Run(e *terminal.Env) error {
 }
 
 type nodeDrainCommand struct {
-	Node string        `arg:"" help:"The node's name or address, as loadstone node list shows them."`
-	Wait time.Duration `placeholder:"TIME" help:"Wait until it carries nothing any more, so long at most; exit code 2 when it does then."`
+	Node string        `arg:"" help:"Name or address shown by loadstone node list."`
+	Wait time.Duration `placeholder:"TIME" help:"Wait until it carries nothing, at most this long; exit code 2 otherwise."`
 	nodeFlags
 }
 
@@ -125,7 +125,7 @@ func (c *nodeDrainCommand) Run(e *terminal.Env) error {
 }
 
 type nodeResumeCommand struct {
-	Node string `arg:"" help:"The node's name or address, as loadstone node list shows them."`
+	Node string `arg:"" help:"Name or address shown by loadstone node list."`
 	nodeFlags
 }
 
@@ -151,7 +151,7 @@ func (c *nodeRemoveCommand) Run(e *terminal.Env) error {
 }
 
 type nodeRevokeCommand struct {
-	ID string `arg:"" help:"The node's name, as it says when it starts."`
+	ID string `arg:"" help:"The node's name."`
 	nodeFlags
 }
 

@@ -22,11 +22,11 @@ import (
 )
 
 type pluginCommand struct {
-	New     pluginNew     `cmd:"" help:"Make the project of a plugin, in one of four languages."`
+	New     pluginNew     `cmd:"" help:"Create a plugin project in one of four languages."`
 	Build   pluginBuild   `cmd:"" help:"Build the plugin in a folder."`
 	Inspect pluginInspect `cmd:"" help:"Show what a plugin file declares, without running a workload."`
 	Test    pluginTest    `cmd:"" help:"Run the conformance suite that the server runs too."`
-	Bench   pluginBench   `cmd:"" help:"Measure how fast a workload plugin generates operations, and what it needs."`
+	Bench   pluginBench   `cmd:"" help:"Measure how fast a workload plugin generates operations."`
 	Upload  pluginUpload  `cmd:"" help:"Upload a plugin file to a server, where an admin enables it."`
 	List    pluginList    `cmd:"" help:"List the plugins of a server."`
 	Enable  pluginEnable  `cmd:"" help:"Enable an uploaded plugin on a server."`

@@ -24,7 +24,7 @@ type serverFlags struct {
 type (
 	pluginUpload struct {
 		File   string `arg:"" help:"The .wasm file."`
-		Enable bool   `help:"Enable it too; only an admin's token may."`
+		Enable bool   `help:"Also enable it; needs an admin's token."`
 		serverFlags
 	}
 	pluginList struct {

@@ -27,11 +27,11 @@ import (
 // ReportFlags are those of the command.
 type ReportFlags struct {
 	ID     string `arg:"" name:"run" help:"The run's id."`
-	Out    string `short:"o" placeholder:"FILE" help:"Where to write it; - is standard output. Without it the file is named after the run, in this folder."`
-	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the run, instead of this machine's data directory."`
-	From   string `enum:",snowflake" default:"" placeholder:"snowflake" help:"Read the run back from the Snowflake account to which it was taken: --from snowflake."`
+	Out    string `short:"o" placeholder:"FILE" help:"Output file; - is standard output (default: a file named after the run)."`
+	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Server of the run, instead of this machine's data directory."`
+	From   string `enum:",snowflake" default:"" placeholder:"snowflake" help:"Read the run from the Snowflake account to which it was exported: --from snowflake."`
 	// Connection names the account.
-	Connection string `placeholder:"CONNECTION" help:"With --from snowflake: a saved connection, or a connection string (default: the one to which this machine's servers take results)."`
+	Connection string `placeholder:"CONNECTION" help:"With --from snowflake: a saved connection, or a connection string (default: the servers' results connection)."`
 	wiring.StoreFlags
 }
 

@@ -8,7 +8,7 @@ import (
 // ResultsGuardCommand is loadstone results-guard.
 type ResultsGuardCommand struct {
 	wiring.ResultsFlags
-	Dedicated bool `env:"LOADSTONE_RESULTS_GUARD_DEDICATED" help:"The Postgres serves results alone: new processes are bounded from their first moment, until it is known whose they are. Without it a reader's memory is not bounded in its first half second."`
+	Dedicated bool `env:"LOADSTONE_RESULTS_GUARD_DEDICATED" help:"This Postgres serves results only: new processes are bounded from the start, otherwise after half a second."`
 }
 
 // Run supervises until a signal comes.

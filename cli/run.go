@@ -24,18 +24,18 @@ import (
 
 type runCommand struct {
 	Template     string   `arg:"" help:"The template: a YAML or JSON file, - for standard input."`
-	Feed         string   `placeholder:"FILE" type:"existingfile" help:"The operations that the workload replay issues, as CSV or JSON lines: puts the file into workload.feed.csv. 4 MB at most."`
-	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. May be repeated."`
+	Feed         string   `placeholder:"FILE" type:"existingfile" help:"Operations for the workload replay, as CSV or JSON lines, at most 4 MB (workload.feed.csv)."`
+	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. Repeatable."`
 	Server       string   `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Run on this server instead of in this process."`
-	SetFile      []string `placeholder:"PATH=FILE" sep:"none" help:"Override a field by the text of a file, which keeps secrets out of arguments and templates: target.connection.dsn=/run/secrets/dsn. May be repeated."`
+	SetFile      []string `placeholder:"PATH=FILE" sep:"none" help:"Override a field by the text of a file, for secrets: target.connection.dsn=/run/secrets/dsn. Repeatable."`
 	Out          string   `placeholder:"FILE" help:"Write the summary as JSON; - is standard output."`
 	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML; - is standard output."`
-	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
+	RequireValid bool     `help:"Exit with 4 if the verdict is not VALID."`
 	AllowWrites  bool     `help:"Let the run write to tables that Loadstone did not make (target.allow_writes)."`
-	Confirm      []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"With --server: the name of a production connection that the run may load. May be repeated."`
+	Confirm      []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"With --server: name of a production connection that the run may load. Repeatable."`
 	Quiet        bool     `short:"q" help:"Show no progress."`
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
-	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
+	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for the enrichment from the target's query history; 0s does not wait."`
 	tokenFlags
 	wiring.StoreFlags
 	wiring.TraceFlags

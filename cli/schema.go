@@ -13,8 +13,8 @@ import (
 )
 
 type schemaCommand struct {
-	Apply schemaApply `cmd:"" help:"Create or update the tables; may be repeated."`
-	Check schemaCheck `cmd:"" help:"Say whether the tables, columns, constraints, functions and triggers are what this binary needs."`
+	Apply schemaApply `cmd:"" help:"Create or update the tables; rerunnable."`
+	Check schemaCheck `cmd:"" help:"Check that the schema is what this binary needs."`
 	Print schemaPrint `cmd:"" help:"Print the DDL."`
 }
 
@@ -38,11 +38,11 @@ func withControlStore(f wiring.DatabaseFlags, e *terminal.Env, do func(ctx conte
 
 type schemaApply struct {
 	wiring.DatabaseFlags
-	Results bool `help:"Bring the results database of --results-database-url up to date instead, and make the role of --results-reader-url as it should be: what it may do too much is taken from it. What the present role may not do is printed as statements for an administrator."`
+	Results bool `help:"Update the results database instead, and correct the reader's rights. What needs an administrator is printed as statements."`
 	wiring.ResultsFlags
-	ResultsAdmin string `name:"results-admin-url" placeholder:"URL" env:"LOADSTONE_RESULTS_ADMIN_URL" help:"With --results: the results database as a role that may change roles, a superuser say. Without it the owner does what it may."`
+	ResultsAdmin string `name:"results-admin-url" placeholder:"URL" env:"LOADSTONE_RESULTS_ADMIN_URL" help:"With --results: the results database as a role that may change roles (default: the owner)."`
 	SnowflakeFlags
-	ResultsAdminFile string `name:"results-admin-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_ADMIN_URL_FILE" help:"File that holds it."`
+	ResultsAdminFile string `name:"results-admin-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_ADMIN_URL_FILE" help:"File with the URL."`
 }
 
 func (c schemaApply) Run(e *terminal.Env) error {

@@ -14,9 +14,9 @@ import (
 // tokenFlags name the token for a server. Arguments can be read by every user of
 // the machine; the environment and files cannot.
 type tokenFlags struct {
-	Token     string `env:"LOADSTONE_TOKEN" help:"API token for the server. Other users of this machine can read arguments: better LOADSTONE_TOKEN, or --token-file."`
-	TokenFile string `placeholder:"FILE" env:"LOADSTONE_TOKEN_FILE" help:"File that holds the API token."`
-	ServerCA  string `name:"server-ca" placeholder:"FILE" env:"LOADSTONE_SERVER_CA" help:"Authorities that the server's certificate may be of, in PEM; the certificate itself where it is self-signed (default: the system's)."`
+	Token     string `env:"LOADSTONE_TOKEN" help:"API token. Arguments are visible to other users: prefer LOADSTONE_TOKEN or --token-file."`
+	TokenFile string `placeholder:"FILE" env:"LOADSTONE_TOKEN_FILE" help:"File with the API token."`
+	ServerCA  string `name:"server-ca" placeholder:"FILE" env:"LOADSTONE_SERVER_CA" help:"PEM file of the server's certificate authority, or of its self-signed certificate (default: the system's)."`
 }
 
 func (f tokenFlags) token() (secret.Secret, error) {

@@ -40,8 +40,8 @@ const defaultListen = "127.0.0.1:8080"
 
 type serveCommand struct {
 	Listen   string `placeholder:"HOST:PORT" env:"LOADSTONE_LISTEN" help:"Address of the page and the API (default: ${default_listen}; when that port is taken, a free one)."`
-	LiveRuns int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
-	RunFirst string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
+	LiveRuns int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"Maximum live runs of a user; 0 = no limit (default: 8)."`
+	RunFirst string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and keep serving."`
 	HTTPFlags
 	SSO OIDCFlags `embed:""`
 	wiring.StoreFlags

@@ -12,7 +12,7 @@ import (
 
 // operatorFlags say whose server a command speaks to.
 type operatorFlags struct {
-	DataDir string `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"The data directory of the server, on this machine (default: the system's data directory)."`
+	DataDir string `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Data directory of the server on this machine (default: the system's data directory)."`
 }
 
 func (f operatorFlags) client() (*client, error) {
@@ -53,9 +53,9 @@ func (c *signinCommand) Run(e *terminal.Env) error {
 }
 
 type tokenCommand struct {
-	Name  string `arg:"" help:"What the token is for."`
-	Scope string `enum:"read,run,metrics,write,admin" default:"write" help:"What it may do: ${enum}. run also starts and stops runs, metrics only reads metrics; only admin makes and revokes tokens."`
-	Days  int    `default:"90" help:"After how many days it expires."`
+	Name  string `arg:"" help:"Name of the token."`
+	Scope string `enum:"read,run,metrics,write,admin" default:"write" help:"Scope: ${enum}. run also starts and stops runs; metrics only reads metrics; only admin manages tokens."`
+	Days  int    `default:"90" help:"Days until it expires."`
 	operatorFlags
 }
 

@@ -14,15 +14,15 @@ import (
 
 // OIDCFlags say which provider signs users in.
 type OIDCFlags struct {
-	Issuer      string   `name:"oidc-issuer" env:"LOADSTONE_OIDC_ISSUER" placeholder:"URL" help:"Let users sign in by this OpenID Connect provider. Its redirect address is PUBLIC-URL/api/auth/oidc/callback."`
-	ClientID    string   `name:"oidc-client-id" env:"LOADSTONE_OIDC_CLIENT_ID" placeholder:"ID" help:"As what the server is registered there."`
-	Secret      string   `name:"oidc-client-secret" env:"LOADSTONE_OIDC_CLIENT_SECRET" placeholder:"TEXT" help:"Its secret there, if it has one. Other users of the machine see arguments: use the variable or the file."`
-	SecretFile  string   `name:"oidc-client-secret-file" env:"LOADSTONE_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" help:"The same, in a file."`
-	Name        string   `name:"oidc-name" env:"LOADSTONE_OIDC_NAME" default:"single sign-on" placeholder:"NAME" help:"What the button says: Sign in with NAME."`
-	RoleMap     []string `name:"oidc-role-map" env:"LOADSTONE_OIDC_ROLE_MAP" sep:";" placeholder:"GROUP=ROLE" help:"Which role a group of the provider's has: dba=admin. May be repeated; in the variable, separated by semicolons. It holds anew at each sign-in."`
-	DefaultRole string   `name:"oidc-default-role" env:"LOADSTONE_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"The role of who is in none of these groups. Without it nobody else is let in."`
-	GroupsClaim string   `name:"oidc-groups-claim" env:"LOADSTONE_OIDC_GROUPS_CLAIM" default:"groups" placeholder:"CLAIM" help:"Where the provider says the groups."`
-	Scopes      []string `name:"oidc-scopes" env:"LOADSTONE_OIDC_SCOPES" default:"profile,email" placeholder:"SCOPE,…" help:"What is asked for beside openid; some providers want groups here."`
+	Issuer      string   `name:"oidc-issuer" env:"LOADSTONE_OIDC_ISSUER" placeholder:"URL" help:"OpenID Connect provider for sign-in. Register PUBLIC-URL/api/auth/oidc/callback as its redirect address."`
+	ClientID    string   `name:"oidc-client-id" env:"LOADSTONE_OIDC_CLIENT_ID" placeholder:"ID" help:"Client id of the server at the provider."`
+	Secret      string   `name:"oidc-client-secret" env:"LOADSTONE_OIDC_CLIENT_SECRET" placeholder:"TEXT" help:"Client secret. Arguments are visible to other users: prefer the environment or the file."`
+	SecretFile  string   `name:"oidc-client-secret-file" env:"LOADSTONE_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" help:"File with the client secret."`
+	Name        string   `name:"oidc-name" env:"LOADSTONE_OIDC_NAME" default:"single sign-on" placeholder:"NAME" help:"Provider name on the sign-in button."`
+	RoleMap     []string `name:"oidc-role-map" env:"LOADSTONE_OIDC_ROLE_MAP" sep:";" placeholder:"GROUP=ROLE" help:"Role of a provider group, for example dba=admin; applied at each sign-in. Repeatable; semicolons in the variable."`
+	DefaultRole string   `name:"oidc-default-role" env:"LOADSTONE_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"Role of users without a mapped group; without it they are rejected."`
+	GroupsClaim string   `name:"oidc-groups-claim" env:"LOADSTONE_OIDC_GROUPS_CLAIM" default:"groups" placeholder:"CLAIM" help:"Claim that lists the groups."`
+	Scopes      []string `name:"oidc-scopes" env:"LOADSTONE_OIDC_SCOPES" default:"profile,email" placeholder:"SCOPE,…" help:"Extra OIDC scopes; some providers need groups here."`
 }
 
 // Options are what a server is given; nil without a provider.

@@ -12,12 +12,12 @@ import (
 
 // SLTCommand runs test files.
 type SLTCommand struct {
-	Files []string `arg:"" help:"Test files, or patterns of them in quotes."`
+	Files []string `arg:"" help:"Test files, or quoted patterns."`
 }
 
 // Help is shown by --help.
 func (*SLTCommand) Help() string {
-	return `A file holds statements with the rows or the error that they have to give; docs/streams.md says how. Each file
+	return `A file holds statements with the rows or the error that they have to give; docs/reference/stream-sql.md says how. Each file
 begins with an empty catalog and runs in this process: no server is needed.
 
   loadstone slt 'tests/*.slt'`

@@ -27,35 +27,35 @@ import (
 // snowsimCommand runs the stand-in for a Snowflake account.
 type snowsimCommand struct {
 	Listen    string        `default:"127.0.0.1:8085" help:"Address; clients run SQL, so keep it on this machine."`
-	DataDir   string        `placeholder:"DIR" env:"LOADSTONE_SNOWSIM_DIR" help:"Where its Postgres keeps its files (default: snowsim in the system's data directory)."`
-	Postgres  string        `placeholder:"DSN" env:"LOADSTONE_SNOWSIM_POSTGRES" help:"A Postgres database to use instead of its own. Everything in it is open to clients."`
+	DataDir   string        `placeholder:"DIR" env:"LOADSTONE_SNOWSIM_DIR" help:"Directory of its Postgres (default: snowsim in the system's data directory)."`
+	Postgres  string        `placeholder:"DSN" env:"LOADSTONE_SNOWSIM_POSTGRES" help:"Postgres database to use instead of its own. All of it is open to clients."`
 	User      string        `default:"loadstone" help:"Name to log in with."`
-	Password  string        `placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_PASSWORD" help:"Password to log in with (default: made up, and printed)."`
-	PublicKey string        `placeholder:"FILE" type:"existingfile" help:"Public key (PEM) with which the user may log in by key pair."`
-	Tokens    []string      `name:"token" sep:"none" placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_TOKEN" help:"Programmatic access token with which the user may log in, may be repeated."`
-	OAuth     []string      `name:"oauth-token" sep:"none" placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_OAUTH_TOKEN" help:"OAuth access token with which the user may log in, may be repeated."`
+	Password  string        `placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_PASSWORD" help:"Password to log in with (default: generated and printed)."`
+	PublicKey string        `placeholder:"FILE" type:"existingfile" help:"Public key (PEM) for key-pair log-in."`
+	Tokens    []string      `name:"token" sep:"none" placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_TOKEN" help:"Programmatic access token for log-in. Repeatable."`
+	OAuth     []string      `name:"oauth-token" sep:"none" placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_OAUTH_TOKEN" help:"OAuth access token for log-in. Repeatable."`
 	Secrets   snowsimFiles  `embed:""`
 	Warehouse string        `default:"LOADSTONE_WH" help:"Name of the standard warehouse."`
 	Size      string        `default:"XSMALL" help:"Its size: XSMALL … 6XLARGE."`
 	Clusters  int           `default:"1" help:"Its MAX_CLUSTER_COUNT."`
 	Slots     int           `default:"8" help:"Its MAX_CONCURRENCY_LEVEL."`
-	TimeScale float64       `default:"1" help:"How many times faster than the model's the time goes: 10 makes latencies, start times and lags a tenth."`
-	Seed      uint64        `default:"1" help:"Decides latencies, faults and what the query history leaves out."`
-	Lag       time.Duration `default:"2s" help:"How long after its end an execution comes into the query history."`
-	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Something that goes wrong, may be repeated: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, ended, drop, drop_answer, slow."`
-	Stages    string        `default:"s3" enum:"s3,azure,gcs" help:"The cloud in whose protocol stages keep files, over TLS: s3, azure or gcs."`
-	Edition   string        `default:"enterprise" enum:"standard,enterprise" help:"Edition of the account. Standard has no warehouses of several clusters and no search optimization."`
-	Region    string        `placeholder:"REGION" help:"What CURRENT_REGION() answers: AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and the regions of the US government have no hybrid tables."`
+	TimeScale float64       `default:"1" help:"Speed of the model's time: 10 makes latencies, starts and lags a tenth."`
+	Seed      uint64        `default:"1" help:"Seed of latencies, faults and history."`
+	Lag       time.Duration `default:"2s" help:"Delay until an execution appears in the query history."`
+	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Inject a fault, repeatable: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 403, 429, 503, expired, ended, drop, drop_answer, slow."`
+	Stages    string        `default:"s3" enum:"s3,azure,gcs" help:"Protocol of stages, over TLS: ${enum}."`
+	Edition   string        `default:"enterprise" enum:"standard,enterprise" help:"Edition of the account. Standard has no multi-cluster warehouses and no search optimization."`
+	Region    string        `placeholder:"REGION" help:"Value of CURRENT_REGION(): AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and US government regions have no hybrid tables."`
 	Trial     bool          `help:"A trial account: it has no hybrid tables."`
-	Deny      []string      `sep:"none" placeholder:"RIGHT" help:"A right that is taken away, may be repeated: UPDATE, or 'DELETE ON ORDERS', or 'MONITOR ON LOADSTONE_WH FROM SYSADMIN'."`
-	Set       []string      `name:"parameter" sep:"none" placeholder:"NAME=VALUE" help:"Account's default of a session parameter, may be repeated: AUTOCOMMIT=false."`
+	Deny      []string      `sep:"none" placeholder:"RIGHT" help:"Take a right away, repeatable: UPDATE, 'DELETE ON ORDERS', 'MONITOR ON LOADSTONE_WH FROM SYSADMIN'."`
+	Set       []string      `name:"parameter" sep:"none" placeholder:"NAME=VALUE" help:"Account default of a session parameter, repeatable: AUTOCOMMIT=false."`
 	JSON      bool          `name:"json" help:"Print one line of JSON when it is ready."`
 }
 
 // snowsimFiles hold what shall not be an argument, which every user of the machine can read.
 type snowsimFiles struct {
-	PasswordFile string `placeholder:"FILE" env:"LOADSTONE_SNOWSIM_PASSWORD_FILE" help:"File that holds the password to log in with."`
-	PostgresFile string `placeholder:"FILE" env:"LOADSTONE_SNOWSIM_POSTGRES_FILE" help:"File that holds the DSN of --postgres."`
+	PasswordFile string `placeholder:"FILE" env:"LOADSTONE_SNOWSIM_PASSWORD_FILE" help:"File with the password."`
+	PostgresFile string `placeholder:"FILE" env:"LOADSTONE_SNOWSIM_POSTGRES_FILE" help:"File with the DSN of --postgres."`
 }
 
 // Help is shown by --help.

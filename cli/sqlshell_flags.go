@@ -24,10 +24,10 @@ type APICall func(ctx context.Context, method, path string, in, out any) error
 
 // SQLFlags are those of loadstone sql.
 type SQLFlags struct {
-	Statement string `arg:"" optional:"" help:"One statement; without it statements are read from standard input, each ending with a semicolon."`
-	Format    string `enum:"table,csv,json,parquet" default:"table" help:"How answers are written: ${enum}."`
+	Statement string `arg:"" optional:"" help:"One statement. Without it, statements are read from standard input, each ending with a semicolon."`
+	Format    string `enum:"table,csv,json,parquet" default:"table" help:"Output format: ${enum}."`
 	ConfirmFlags
-	MaxRows int `name:"max-rows" default:"1000" placeholder:"N" help:"How many rows an answer has at most, up to 100000."`
+	MaxRows int `name:"max-rows" default:"1000" placeholder:"N" help:"Maximum rows of an answer, up to 100000."`
 }
 
 // Run executes the statement, or those that standard input has.
@@ -81,9 +81,9 @@ func cancelQuery(ctx context.Context, do APICall, id string) {
 // QueryUserFlags are those of loadstone query-user.
 type QueryUserFlags struct {
 	Name   string `arg:"" optional:"" help:"Name of the login, without its prefix query_."`
-	List   bool   `xor:"what" help:"List the logins instead, with the admin whose they are."`
-	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`
-	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out. A suspended login can connect again, and you own it from then on."`
+	List   bool   `xor:"what" help:"List the logins and their owners."`
+	Remove bool   `xor:"what" help:"Remove the login and end its sessions."`
+	Renew  bool   `xor:"what" name:"new-password" help:"Reset the password of an existing login. A suspended login can connect again, and you own it."`
 }
 
 // Run makes the login and prints its connection string, alone; or removes it, or lists those that are there.

@@ -16,7 +16,7 @@ import (
 
 // StopAllCommand are those of loadstone stop.
 type StopAllCommand struct {
-	All bool `help:"Stop every run and matrix. Needed: there is nothing else that this command stops."`
+	All bool `help:"Stop every run and matrix (required)."`
 	Yes bool `short:"y" help:"Do not ask."`
 }
 

@@ -24,7 +24,7 @@ type statementResults struct {
 
 // ConfirmFlags confirm what statements write to.
 type ConfirmFlags struct {
-	Confirm []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"The name of a production connection that statements may write to. May be repeated."`
+	Confirm []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"Name of a production connection that statements may write to. Repeatable."`
 }
 
 // statementsRequest is a group of statements, with the production connections that were confirmed.

@@ -22,15 +22,15 @@ import (
 
 // TableCommands are those of loadstone table.
 type TableCommands struct {
-	List    TableList    `cmd:"" help:"List the derived tables, and say when nobody refreshes them."`
-	Show    TableShow    `cmd:"" help:"Show a table: its definition, and how it stands."`
-	Create  TableCreate  `cmd:"" help:"Make a table of a SELECT over results."`
-	Apply   TableApply   `cmd:"" help:"Make or change the tables of a file, so that they are as it says."`
+	List    TableList    `cmd:"" help:"List the derived tables, and report when no worker refreshes them."`
+	Show    TableShow    `cmd:"" help:"Show a table's definition and state."`
+	Create  TableCreate  `cmd:"" help:"Create a table from a SELECT over results."`
+	Apply   TableApply   `cmd:"" help:"Create or change tables to match a file."`
 	Refresh TableRefresh `cmd:"" help:"Refresh a table now."`
-	Suspend TableSuspend `cmd:"" help:"Refresh a table no more, until it is resumed."`
-	Resume  TableResume  `cmd:"" help:"Let a table be refreshed again that was suspended or has failed."`
-	Drop    TableDrop    `cmd:"" help:"Drop a table that no other one reads."`
-	History TableHistory `cmd:"" help:"What became of a table's refreshes, newest first."`
+	Suspend TableSuspend `cmd:"" help:"Stop refreshing a table until it is resumed."`
+	Resume  TableResume  `cmd:"" help:"Resume a suspended or failed table."`
+	Drop    TableDrop    `cmd:"" help:"Drop a table that no other table reads."`
+	History TableHistory `cmd:"" help:"List a table's refreshes, newest first."`
 }
 
 const tableBase = "/api/v1/tables"
@@ -39,7 +39,7 @@ func tablePath(name, more string) string { return tableBase + "/" + url.PathEsca
 
 // FormatFlag is how a list is written.
 type FormatFlag struct {
-	Format string `enum:"table,csv,json,parquet" default:"table" help:"How the answer is written: ${enum}."`
+	Format string `enum:"table,csv,json,parquet" default:"table" help:"Output format: ${enum}."`
 }
 
 func (f FormatFlag) write(w io.Writer, began time.Time, columns []query.Column, rows [][]any) error {
@@ -146,7 +146,7 @@ func formatText(s string) any {
 // TableShow is loadstone table show.
 type TableShow struct {
 	TableName
-	Format string `enum:"text,json" default:"text" help:"How it is written: ${enum}."`
+	Format string `enum:"text,json" default:"text" help:"Output format: ${enum}."`
 }
 
 // Run writes all of a table. What it writes first can be applied.
@@ -254,7 +254,7 @@ func (c TableDrop) Run(e *terminal.Env, do APICall) error {
 // TableRefresh is loadstone table refresh.
 type TableRefresh struct {
 	TableName
-	Wait time.Duration `placeholder:"TIME" help:"Wait until it is refreshed, so long at most; exit code 2 when it is not then."`
+	Wait time.Duration `placeholder:"TIME" help:"Wait for the refresh, at most this long; exit code 2 if it has not finished."`
 }
 
 // refreshPollInterval is how often a table is looked at that is waited for.
@@ -313,7 +313,7 @@ func (c TableRefresh) Run(e *terminal.Env, do APICall) error {
 // TableHistory is loadstone table history.
 type TableHistory struct {
 	TableName
-	Limit int `default:"20" placeholder:"N" help:"How many refreshes, 1 to 500."`
+	Limit int `default:"20" placeholder:"N" help:"Number of refreshes, 1 to 500."`
 	FormatFlag
 }
 

@@ -99,7 +99,7 @@ func readTableDocuments(path string, text []byte) (all []TableDocument, err erro
 
 // TableApply is loadstone table apply.
 type TableApply struct {
-	File string `short:"f" required:"" placeholder:"FILE" help:"YAML or JSON with one table or several, as loadstone table show prints them; - is standard input."`
+	File string `short:"f" required:"" placeholder:"FILE" help:"YAML or JSON with tables, as loadstone table show prints them; - is standard input."`
 }
 
 // firstRefreshTimeout is how long a table is waited for that another one reads.
@@ -168,13 +168,13 @@ func (d TableDocument) apply(ctx context.Context, do APICall) (done string, err 
 type TableCreate struct {
 	TableName
 	Definition  string  `placeholder:"SQL" xor:"definition" required:"" help:"The SELECT."`
-	File        string  `short:"f" placeholder:"FILE" xor:"definition" required:"" help:"File that holds it; - is standard input."`
-	TargetLag   float64 `name:"target-lag" default:"60" placeholder:"SECONDS" help:"How far it may be behind what it reads (default: 60)."`
-	Mode        string  `name:"mode" default:"AUTO" enum:"FULL,INCREMENTAL,AUTO" help:"How much of it a refresh replaces: ${enum}."`
-	PartitionBy string  `name:"partition-by" default:"" enum:",RUN,DAY" help:"RUN: each row depends on the run of its run_id alone; DAY: on the runs that began on its day."`
-	Partitions  int     `placeholder:"N" help:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are (default: 0)."`
+	File        string  `short:"f" placeholder:"FILE" xor:"definition" required:"" help:"File with the definition; - is standard input."`
+	TargetLag   float64 `name:"target-lag" default:"60" placeholder:"SECONDS" help:"Maximum lag behind what it reads, in seconds (default: 60)."`
+	Mode        string  `name:"mode" default:"AUTO" enum:"FULL,INCREMENTAL,AUTO" help:"What a refresh replaces: ${enum}."`
+	PartitionBy string  `name:"partition-by" default:"" enum:",RUN,DAY" help:"RUN: each row depends on the run of its run_id only; DAY: on the runs of its day."`
+	Partitions  int     `placeholder:"N" help:"Parts of a refresh, for several workers; 0 = by size (default: 0)."`
 	Description string  `help:"What it is for."`
-	Priority    int     `placeholder:"N" help:"The highest is refreshed first, -100 to 100 (default: 0)."`
+	Priority    int     `placeholder:"N" help:"Higher priorities are refreshed first, -100 to 100 (default: 0)."`
 }
 
 // Run makes the table.

@@ -19,14 +19,14 @@ import (
 // UserCommands are those of loadstone user.
 type UserCommands struct {
 	List   UserList   `cmd:"" help:"List the users."`
-	Invite UserInvite `cmd:"" help:"Make a user, and print the link by which it chooses a password."`
-	Link   UserLink   `cmd:"" help:"Print a new link by which a user chooses a password, when the old one is lost or forgotten."`
-	Role   UserRole   `cmd:"" help:"Give a user another role."`
-	Lock   UserLock   `cmd:"" help:"Lock a user out: its sessions and tokens are refused at once."`
-	Unlock UserUnlock `cmd:"" help:"Let a user in again that was locked out."`
-	Delete UserDelete `cmd:"" help:"Delete a user with its tokens. What it made stays."`
-	Tokens UserTokens `cmd:"" help:"List everybody's API tokens, or the sessions of browsers."`
-	Revoke UserRevoke `cmd:"" help:"Revoke an API token, or end a session, of anybody."`
+	Invite UserInvite `cmd:"" help:"Create a user, and print the link to choose a password."`
+	Link   UserLink   `cmd:"" help:"Print a new link to choose a password."`
+	Role   UserRole   `cmd:"" help:"Change a user's role."`
+	Lock   UserLock   `cmd:"" help:"Lock a user out; sessions and tokens end at once."`
+	Unlock UserUnlock `cmd:"" help:"Unlock a user."`
+	Delete UserDelete `cmd:"" help:"Delete a user and their tokens. What they created stays."`
+	Tokens UserTokens `cmd:"" help:"List all API tokens, or browser sessions."`
+	Revoke UserRevoke `cmd:"" help:"Revoke an API token or end a session."`
 }
 
 const userBase = "/api/users"
@@ -107,7 +107,7 @@ func (i invitation) print(e *terminal.Env) error {
 // UserInvite is loadstone user invite.
 type UserInvite struct {
 	NamedUser
-	Role store.Role `enum:"admin,operator,viewer" default:"operator" help:"What the user may do: ${enum}. A viewer looks; an operator makes templates, connections and tables and runs them; an admin decides about users, nodes and plugins too."`
+	Role store.Role `enum:"admin,operator,viewer" default:"operator" help:"Role: ${enum}. Viewers read; operators also create templates, connections and tables and run them; admins also manage users, nodes and plugins."`
 }
 
 // Run makes the user.
@@ -122,7 +122,7 @@ func (c UserInvite) Run(e *terminal.Env, do APICall) error {
 // UserLink is loadstone user link.
 type UserLink struct {
 	NamedUser
-	ResetTOTP bool `name:"reset-totp" help:"Remove the user's second factor, too, when its app and recovery codes are lost."`
+	ResetTOTP bool `name:"reset-totp" help:"Also remove the user's second factor."`
 }
 
 // Run makes the link.

@@ -19,8 +19,8 @@ const expirySoon = 14 * 24 * time.Hour
 
 // UserTokens is loadstone user tokens.
 type UserTokens struct {
-	User     string `arg:"" optional:"" help:"The name of the user whose they are; everybody's without it."`
-	Sessions bool   `help:"List the sessions of browsers in place of API tokens."`
+	User     string `arg:"" optional:"" help:"User name (default: all users)."`
+	Sessions bool   `help:"List browser sessions instead of API tokens."`
 }
 
 // Run writes the tokens, the newest first.
@@ -95,7 +95,7 @@ func formatExpiry(t engine.Time, now time.Time) string {
 
 // UserRevoke is loadstone user revoke.
 type UserRevoke struct {
-	TokenID string `arg:"" name:"id" help:"As loadstone user tokens shows it."`
+	TokenID string `arg:"" name:"id" help:"Id shown by loadstone user tokens."`
 }
 
 // Run ends the token.

@@ -34,27 +34,27 @@ import (
 // WorkerCommand is loadstone worker.
 type WorkerCommand struct {
 	Listen    string        `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_LISTEN" help:"Address that servers dial (default: 127.0.0.1:9090)."`
-	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
-	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Most connections of all runs together; 0 is what cores and memory suggest, less is no limit."`
+	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder of the spool, the node's identity and compiled plugins."`
+	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Maximum connections across runs (0 = by cores and memory, -1 = unlimited)."`
 	Metrics   string        `name:"metrics-listen" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_METRICS_LISTEN" help:"Address of /metrics, /livez and /readyz over plain HTTP, such as 127.0.0.1:9091 (default: none)."`
-	Drain     time.Duration `default:"120s" placeholder:"TIME" help:"How long run workers may go on after SIGTERM (default: 120s). Then they are ended, and up to 30s more are for handing over what they recorded."`
+	Drain     time.Duration `default:"120s" placeholder:"TIME" help:"How long run workers may continue after SIGTERM (default: 120s); handing over the record takes up to 30s more."`
 	Cert      string        `placeholder:"FILE" env:"LOADSTONE_WORKER_CERT" help:"Certificate of the node, PEM."`
 	Key       string        `placeholder:"FILE" env:"LOADSTONE_WORKER_KEY" help:"Its private key, PEM."`
-	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
-	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
+	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"PEM file of the authority of the servers' certificates; servers must have one then."`
+	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must present."`
 
 	Spool       wiring.SpoolFlags       `embed:""`
-	DiskReserve int64                   `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
+	DiskReserve int64                   `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"MB of the disk that recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
 	Refresh     wiring.RefreshNodeFlags `embed:""`
 	wiring.StreamMemoryFlags
 	wiring.TraceFlags
 	wiring.TargetFlags
 
 	// ContactLimit is less than it must be in tests only, which have not the time.
-	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
-	Join         *string       `placeholder:"TOKEN" env:"LOADSTONE_JOIN" help:"Token of loadstone node token, by which the node joins the servers that made it. Other users of this machine can read arguments: better LOADSTONE_JOIN, or --join-file."`
-	JoinFile     string        `placeholder:"FILE" env:"LOADSTONE_JOIN_FILE" help:"File that holds the token."`
-	Insecure     bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
+	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load continues without contact to the run's owner, at most 60s."`
+	Join         *string       `placeholder:"TOKEN" env:"LOADSTONE_JOIN" help:"Join token of loadstone node token: prefer LOADSTONE_JOIN or --join-file."`
+	JoinFile     string        `placeholder:"FILE" env:"LOADSTONE_JOIN_FILE" help:"File with the token."`
+	Insecure     bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Accept remote servers without TLS: anybody on the network can read the traffic."`
 }
 
 // Run serves until a signal comes, and what is in flight has ended.

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the tutorial of docs/plugins.md: every block of commands in it, in order, in
-# an empty folder, with a server of its own. usage: deploy/tutorial.sh BINARY
+# Runs the commands of the pages: every block of sh of docs/start, docs/guides and docs/reference, beside the examples; and
+# the tutorial of docs/extend/write-a-workload.md in an empty folder, with a server of its own. usage: deploy/tutorial.sh BINARY
 set -euo pipefail
 cd "$(dirname "$0")/.."
 binary=$(realpath "$1")
-page=$PWD/docs/plugins.md
+page=$PWD/docs/extend/write-a-workload.md
 work=$(mktemp -d)
 chmod 755 "$work"
 server=
@@ -17,7 +17,8 @@ stop() {
 }
 trap stop EXIT
 
-mkdir "$work/bin" "$work/empty" "$work/blocks"
+mkdir "$work/bin" "$work/empty" "$work/blocks" "$work/pages"
+ln -s "$PWD/examples" "$work/pages/examples"
 ln -s "$binary" "$work/bin/loadstone"
 export PATH="$work/bin:$PATH" XDG_DATA_HOME="$work/data"
 awk -v to="$work/blocks/" '
@@ -27,7 +28,7 @@ awk -v to="$work/blocks/" '
 	/^```$/ { file = "" }
 	file { print > file }
 ' "$page"
-[ "$(cat "$work"/blocks/* | wc -l)" -ge 10 ] || { echo "docs/plugins.md has no tutorial" >&2; exit 1; }
+[ "$(cat "$work"/blocks/* | wc -l)" -ge 10 ] || { echo "docs/extend/write-a-workload.md has no tutorial" >&2; exit 1; }
 
 # serve starts the server as the tutorial does, and signs in as the page does.
 serve() {
@@ -55,6 +56,17 @@ serve() {
 	)
 	export LOADSTONE_TOKEN
 }
+
+ran=0
+for page in docs/start/*.md docs/guides/*.md docs/reference/*.md; do
+	awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$page" >"$work/commands"
+	[ -s "$work/commands" ] || continue
+	ran=$((ran + 1))
+	sed "s|^|$page \$ |" "$work/commands"
+	(cd "$work/pages" && bash -euo pipefail "$work/commands") >"$work/out" 2>&1 ||
+		{ tail -30 "$work/out" >&2; echo "the commands of $page do not work" >&2; exit 1; }
+done
+[ "$ran" -ge 5 ] || { echo "$ran pages have commands" >&2; exit 1; }
 
 cd "$work/empty"
 for block in "$work"/blocks/*; do

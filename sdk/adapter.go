@@ -67,7 +67,7 @@ func (r *RefusalError) Write(w *jsondoc.Writer) {
 }
 
 // Sends is the SQL that an adapter may send, as patterns with the places {name},
-// {table} (one of the run's), {value} and {*}; docs/plugins.md says how they read. The
+// {table} (one of the run's), {value} and {*}; docs/extend/write-an-adapter.md says how they read. The
 // host refuses everything else.
 type Sends struct{ Query, Statements, DDL, Session []string }
 

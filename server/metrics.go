@@ -30,27 +30,27 @@ func newMetrics(s *Server) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_http_requests_total",
-			Help: "HTTP requests answered, by route."}, []string{"method", "route", "status"}),
+			Help: "HTTP requests answered, by method, route and status."}, []string{"method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "loadstone_http_request_duration_seconds",
-			Help:    "Time from the end of a request's arrival to its answer, by route.",
+			Help:    "Duration of HTTP requests, by method and route.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 10}}, []string{"method", "route"}),
 		log: s.opts.Log,
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, &runCollector{server: s},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_websocket_clients",
-			Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that take new run workers."},
+			Help: "Open WebSockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that accept run workers."},
 			func() float64 { return float64(s.opts.Nodes()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_can_create_runs",
-			Help: "1 while some node takes run workers, or runs wait for one; 0 while runs are refused."}, func() float64 {
+			Help: "1 if runs can be created, as /readyz reports; otherwise 0."}, func() float64 {
 			if s.checkNodes() != nil {
 				return 0
 			}
 			return 1
 		}))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_disk_free_bytes",
-		Help: "Free space where results are kept; -1 when unknown."}, func() float64 {
+		Help: "Free disk space for results in bytes; -1 if unknown."}, func() float64 {
 		if free := freeBytes(s.opts.DataDir); free != nil {
 			return float64(*free)
 		}
@@ -101,18 +101,22 @@ func (l promLogger) Println(v ...any) {
 type runCollector struct{ server *Server }
 
 var (
-	liveRunsDesc = prometheus.NewDesc("loadstone_live_runs", "Runs that are live or being processed, by phase.",
+	liveRunsDesc = prometheus.NewDesc("loadstone_live_runs", "Live runs, by phase.",
 		[]string{"phase"}, nil)
 	runQPSDesc = prometheus.NewDesc("loadstone_operations_per_second", "Operations of the last second, of all live runs.",
 		nil, nil)
-	runErrorsDesc = prometheus.NewDesc("loadstone_operations_failed", "Failed operations of the phases of all live runs.",
-		nil, nil)
+	runErrorsDesc = prometheus.NewDesc(
+		"loadstone_operations_failed",
+		"Failed operations in the current phase of all live runs.",
+		nil,
+		nil,
+	)
 	runConnsDesc = prometheus.NewDesc("loadstone_load_connections", "Open load connections of all live runs.", nil, nil)
-	degradedDesc = prometheus.NewDesc("loadstone_runs_degraded", "Live runs whose figures are not valid so far.", nil, nil)
+	degradedDesc = prometheus.NewDesc("loadstone_runs_degraded", "Live runs that are DEGRADED so far.", nil, nil)
 
 	tokensEndingDesc = prometheus.NewDesc("loadstone_api_tokens_ending",
-		"API tokens that were used in the last 7 days and end within 14 days.", nil, nil)
-	storeUpDesc = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil,
+		"API tokens used in the last 7 days that expire within 14 days.", nil, nil)
+	storeUpDesc = prometheus.NewDesc("loadstone_control_store_up", "1 if the control store answered this scrape.", nil,
 		nil)
 )
 

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,45 +21,69 @@ import (
 	"github.com/loadstone-db/loadstone/server"
 )
 
-// metricsOf are the metrics of Loadstone in the text that is scraped, histograms by their own name.
-func metricsOf(text string) (names []string) {
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (loadstone_\w+) `).FindAllStringSubmatch(text, -1) {
-		names = append(names, m[1])
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+const metricsPage = "../docs/reference/metrics.md"
 
-// tableOf are the metrics of the table under a heading of docs/operations.md.
-func tableOf(t *testing.T, heading string) (names []string) {
+// described are the metrics that a part of docs/reference/metrics.md lists.
+func described(t *testing.T, heading string) (names []string) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile(metricsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(text), "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("docs/operations.md has no %q", heading)
+		t.Fatalf("%s has no %q", metricsPage, heading)
 	}
 	section, _, _ = strings.Cut(section, "\n##")
-	for _, m := range regexp.MustCompile("(?m)^\\| `(loadstone_\\w+)").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("(?m)^- `(loadstone_\\w+)").FindAllStringSubmatch(section, -1) {
 		names = append(names, m[1])
 	}
-	slices.Sort(names)
 	return names
 }
 
-func compareNames(t *testing.T, where string, documented, exported []string) {
+var helpLine = regexp.MustCompile(`(?m)^# HELP (loadstone_\w+) (.*)\n# TYPE \w+ (\w+)$`)
+
+// listed are the metrics of an answer of /metrics as items of a list, but for those that another list has.
+func listed(text, other string) string {
+	var items []string
+	for _, m := range helpLine.FindAllStringSubmatch(text, -1) {
+		if strings.Contains(other, m[0]) {
+			continue
+		}
+		kind := map[string]string{"histogram": " (histogram)"}[m[3]]
+		items = append(items, fmt.Sprintf("- `%s`%s: %s\n", m[1], kind, strings.ReplaceAll(m[2], `\\`, `\`)))
+	}
+	slices.Sort(items)
+	return strings.Join(slices.Compact(items), "")
+}
+
+// writeMetrics holds the page of metrics against what a server and a node export.
+func writeMetrics(t *testing.T, ofServer, ofNode string) {
 	t.Helper()
-	for _, name := range documented {
-		if !slices.Contains(exported, name) {
-			t.Errorf("%s: %s is in the docs and not exported", where, name)
+	want := `# Metrics
+
+Made from the program (` + "`go test ./server -run TestTheMetricsAreListed -update`" + `). ` +
+		`Names in ` + "`_total`" + ` are counters, others gauges, unless said otherwise. No label is a run, a node or a worker: ids are in the logs. [Monitor](../operate/monitor.md) says how to read them.
+
+` + "```text\ncurl -H \"Authorization: Bearer $LOADSTONE_TOKEN\" http://127.0.0.1:8080/metrics\n```" + `
+
+## On a server
+
+` + listed(ofServer, "") + `
+## On a node
+
+A server with a node of its own has these too. A node also has ` + "`loadstone_build_info`, `loadstone_trace_spans_total`" + `,
+and where it [refreshes tables](../operate/configure.md#refresh-workers) the metrics of refreshes.
+
+` + listed(ofNode, ofServer)
+	if *updateDocument {
+		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for _, name := range exported {
-		if !slices.Contains(documented, name) {
-			t.Errorf("%s: %s is exported and not in the docs", where, name)
-		}
+	have, err := os.ReadFile(metricsPage)
+	if err != nil || string(have) != want {
+		t.Errorf("%s is not what is exported: run the test with -update (%v)", metricsPage, err)
 	}
 }
 
@@ -69,9 +94,9 @@ func (noNodes) Nodes() []nodes.NodeInfo { return nil }
 
 func (noNodes) Capacity() nodes.Capacity { return nodes.Capacity{} }
 
-// TestTheTableOfMetricsIsWhatIsExported, on a server and on a node, both ways. No label
+// TestTheMetricsAreListed, on a server and on a node, both ways. No label
 // names what there is no end of.
-func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
+func TestTheMetricsAreListed(t *testing.T) {
 	t.Parallel()
 	traces, err := otlp.Open(t.Context(), otlp.Options{Endpoint: "http://127.0.0.1:1", Service: "test"})
 	if err != nil {
@@ -91,7 +116,6 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	})
 	b.do("GET", "/api/info", nil).want(t, 200) // a metric by route has its first
 	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
-	compareNames(t, "server", tableOf(t, "### On a server"), metricsOf(text))
 	for _, label := range []string{"run_id", "work_id", "worker_id", "node_id", "query_id"} {
 		if strings.Contains(text, label+"=") {
 			t.Errorf("%s is a label", label)
@@ -116,17 +140,20 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"loadstone_build_info"} // the program's own, beside them
+	var ofNode strings.Builder
 	for _, f := range families {
-		names = append(names, f.GetName())
+		kind := strings.ToLower(f.GetType().String())
+		fmt.Fprintf(&ofNode, "# HELP %s %s\n# TYPE %s %s\n", f.GetName(), f.GetHelp(), f.GetName(), kind)
 	}
-	compareNames(t, "node", tableOf(t, "### On a node"), names)
+	build := regexp.MustCompile(`(?m)^# (HELP|TYPE) loadstone_build_info .*\n`) // the program's own, beside them
+	ofNode.WriteString(strings.Join(build.FindAllString(text, -1), ""))
+	writeMetrics(t, text, ofNode.String())
 }
 
 // TestTheDashboardAndTheRulesNameWhatIsExported: a panel of a metric that does not exist stays empty for ever.
 func TestTheDashboardAndTheRulesNameWhatIsExported(t *testing.T) {
 	t.Parallel()
-	known := append(tableOf(t, "### On a server"), tableOf(t, "### On a node")...)
+	known := append(described(t, "## On a server"), described(t, "## On a node")...)
 	seen := 0
 	for _, file := range []string{"dashboard.json", "alerts.yaml", "alerts_test.yaml"} {
 		text, err := os.ReadFile("../deploy/observability/" + file)

@@ -26,12 +26,12 @@ import (
 
 // For whom a route is.
 const (
-	forAll     = "everybody, strangers too"
-	forMetrics = "who is signed in, any scope"
-	forReaders = "who is signed in"
-	forSelf    = "its own user, by a session"
-	forGrants  = "its own user, by a session or the scope admin"
-	forKeeping = "its own user, by a session, or as operator by the scope write"
+	forAll     = "everybody, without signing in"
+	forMetrics = "signed-in users, any scope"
+	forReaders = "signed-in users"
+	forSelf    = "the user themselves, by a session"
+	forGrants  = "the user themselves, by a session or the scope admin"
+	forKeeping = "the user themselves, by a session, or as operator by the scope write"
 	forRunning = "operators, scope run"
 	forWriting = "operators, scope write"
 	forSharing = "operators, by a session or the scope admin"
@@ -224,7 +224,7 @@ func (noTelemetry) Range(context.Context, string, time.Time, time.Time, time.Dur
 }
 
 // TestWhoMayWhat goes through every route that is registered, as every caller, and holds the answer against the table:
-// role, scope of the token, and whose the thing is. The table is what docs/permissions.md shows.
+// role, scope of the token, and whose the thing is. The table is what docs/reference/permissions.md shows.
 func TestWhoMayWhat(t *testing.T) {
 	t.Parallel()
 	o := ownBy(t, func(opts *server.Options) {
@@ -297,31 +297,42 @@ func TestWhoMayWhat(t *testing.T) {
 	writeTable(t, rows)
 }
 
-// writeTable holds docs/permissions.md against the table.
+// writeTable holds docs/reference/permissions.md against the table.
 func writeTable(t *testing.T, rows [][3]string) {
 	t.Helper()
-	const path = "../docs/permissions.md"
+	const path = "../docs/reference/permissions.md"
+	for i := range rows {
+		if rows[i][2] == reads {
+			rows[i][2] = ""
+		}
+	}
 	slices.SortFunc(rows, func(a, b [3]string) int {
 		am, ap, _ := strings.Cut(a[0], " ")
 		bm, bp, _ := strings.Cut(b[0], " ")
-		return cmp.Or(cmp.Compare(ap, bp), cmp.Compare(am, bm))
+		return cmp.Or(cmp.Compare(a[1], b[1]), cmp.Compare(a[2], b[2]), cmp.Compare(ap, bp), cmp.Compare(am, bm))
 	})
 	var want bytes.Buffer
-	want.WriteString(`# Who may what
+	want.WriteString(`# Permissions
 
-Made by the test that asks every route as every role, by a session and by a token of each scope, about things that are
-its own and others': do not edit it. *of the thing* says what is asked for beside, of who is no admin: *use* is for its
-owner and the users that were named, *change* for its owner. What the words mean stands in [security](security.md).
-
-| route | for | of the thing |
-| --- | --- | --- |
+Made by the test that asks every route as every role, by a session and by a token of each scope, about its own things and
+others' (` + "`make api`" + `). Under *use* a caller who is no admin must be the owner or a named user of the thing, under
+*change* the owner. [Roles and scopes](../operate/users.md#roles-and-scopes) says what the words mean. Every GET route that is
+not listed is for all signed-in users.
 `)
+	need, own := "", ""
 	for _, r := range rows {
-		own := r[2]
-		if own == reads {
-			own = ""
+		if r[1] == forReaders && r[2] == "" && strings.HasPrefix(r[0], "GET ") {
+			continue
 		}
-		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", r[0], r[1], own)
+		if r[1] != need {
+			need, own = r[1], ""
+			fmt.Fprintf(&want, "\n## %s%s\n\n", strings.ToUpper(need[:1]), need[1:])
+		}
+		if r[2] != own {
+			own = r[2]
+			fmt.Fprintf(&want, "\n*%s*:\n\n", own)
+		}
+		fmt.Fprintf(&want, "- `%s`\n", r[0])
 	}
 	if *updateDocument {
 		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {

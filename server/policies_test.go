@@ -12,11 +12,11 @@ import (
 	"github.com/loadstone-db/loadstone/server"
 )
 
-// TestEachKindOfWorkIsJudged: what a user has begun, as docs/security.md tells of it, and nothing that a flag names:
+// TestEachKindOfWorkIsJudged: what a user has begun, as docs/operate/security.md tells of it, and nothing that a flag names:
 // exports, metrics and annotations of the house are no user's.
 func TestEachKindOfWorkIsJudged(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/security.md")
+	text, err := os.ReadFile("../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestEachKindOfWorkIsJudged(t *testing.T) {
 	table, _, ends := strings.Cut(table, "\n\n")
 	rows := strings.Split(table, "\n")
 	if !found || !ends || len(rows) < 3 {
-		t.Fatalf("docs/security.md has no table of what goes on: %q", table)
+		t.Fatalf("docs/operate/security.md has no table of what goes on: %q", table)
 	}
 	judged := start(t, func(o *server.Options) { o.Tables = noTables{} }).srv.Judged()
 	for _, row := range rows[2:] {
@@ -46,7 +46,7 @@ func TestEachKindOfWorkIsJudged(t *testing.T) {
 			}
 		}
 		if !known {
-			t.Errorf("docs/security.md tells of work that this test does not know: %s", what)
+			t.Errorf("docs/operate/security.md tells of work that this test does not know: %s", what)
 			continue
 		}
 		if kind == "" {
@@ -55,11 +55,11 @@ func TestEachKindOfWorkIsJudged(t *testing.T) {
 		if n := slices.Index(judged, kind); n >= 0 {
 			judged = slices.Delete(judged, n, n+1)
 		} else {
-			t.Errorf("docs/security.md says that it is judged, and no server does: %s", what)
+			t.Errorf("docs/operate/security.md says that it is judged, and no server does: %s", what)
 		}
 	}
 	if len(judged) > 0 {
-		t.Errorf("docs/security.md does not tell of %q", judged)
+		t.Errorf("docs/operate/security.md does not tell of %q", judged)
 	}
 }
 

@@ -40,7 +40,7 @@ const CertificateFile = "calibration.json"
 
 // CalibrateFlag says whether the certificate is made by itself.
 type CalibrateFlag struct {
-	Calibrate string `enum:"auto,off" default:"auto" env:"LOADSTONE_CALIBRATE" help:"Whether this machine is measured as a load generator, once for each version, in at most 5 s: ${enum}."`
+	Calibrate string `enum:"auto,off" default:"auto" env:"LOADSTONE_CALIBRATE" help:"Measure this machine as a load generator, once for each version, in at most 5 s: ${enum}."`
 }
 
 // Certificate is what the generator was measured to cost and to err by on this

@@ -18,9 +18,9 @@ import (
 
 // RefreshFlags say who keeps derived tables fresh, and where they are.
 type RefreshFlags struct {
-	RefreshWorkers    int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
-	Ingest            []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
-	ResultsConnection string   `name:"results-connection" placeholder:"NAME" env:"LOADSTONE_RESULTS_CONNECTION" help:"Take finished runs to this saved Snowflake connection, too: executions, results, seconds and logs, into the tables that loadstone schema apply --snowflake makes. The same on all servers."`
+	RefreshWorkers    int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"Concurrent refreshes and ingestions of this server; 0 leaves them to others (default: 2)."`
+	Ingest            []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"Also ingest single executions, as the table executions. The same on all servers."`
+	ResultsConnection string   `name:"results-connection" placeholder:"NAME" env:"LOADSTONE_RESULTS_CONNECTION" help:"Export finished runs to this saved Snowflake connection: executions, results, seconds and logs, into the tables that loadstone schema apply --snowflake makes. The same on all servers."`
 	ResultsFlags
 	QueryFlags
 }

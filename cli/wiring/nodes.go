@@ -20,22 +20,22 @@ import (
 
 // NodeFlags say which nodes a server has besides its own, and how it reaches them.
 type NodeFlags struct {
-	Nodes          []string      `name:"nodes" placeholder:"HOST:PORT,..." env:"LOADSTONE_NODES" help:"Nodes that carry load (loadstone worker), besides the server's own and those of the catalog (loadstone node add): addresses, or names in DNS that are asked again every few seconds (dns:///workers.example:9090, or dns:///_control._tcp.example for SRV records)."`
-	LocalCapacity  int           `name:"local-capacity" default:"-1" placeholder:"N" env:"LOADSTONE_LOCAL_CAPACITY" help:"Most connections of the server's own node; 0 to have none, -1 is what cores and memory suggest (default: -1)."`
-	WaitForNodes   time.Duration `name:"wait-for-nodes" placeholder:"DURATION" env:"LOADSTONE_WAIT_FOR_NODES" help:"How long a run may wait that is larger than all nodes together, where nodes come when they are wanted; 0 refuses it (default: 0)."`
-	NodesCA        string        `name:"nodes-ca" placeholder:"FILE" env:"LOADSTONE_NODES_CA" help:"Who signs the certificates of nodes, PEM, in place of the servers' own authority (loadstone node token)."`
-	NodesCert      string        `name:"nodes-cert" placeholder:"FILE" env:"LOADSTONE_NODES_CERT" help:"Certificate of the server for nodes that ask for one, PEM."`
+	Nodes          []string      `name:"nodes" placeholder:"HOST:PORT,..." env:"LOADSTONE_NODES" help:"Nodes to dial, besides the server's own and the catalog's: addresses, or DNS names (dns:///workers.example:9090, or dns:///_control._tcp.example for SRV records)."`
+	LocalCapacity  int           `name:"local-capacity" default:"-1" placeholder:"N" env:"LOADSTONE_LOCAL_CAPACITY" help:"Maximum connections of the server's own node; 0 = none, -1 = by cores and memory (default: -1)."`
+	WaitForNodes   time.Duration `name:"wait-for-nodes" placeholder:"DURATION" env:"LOADSTONE_WAIT_FOR_NODES" help:"How long a run that is larger than all nodes may wait for more of them; 0 refuses it (default: 0)."`
+	NodesCA        string        `name:"nodes-ca" placeholder:"FILE" env:"LOADSTONE_NODES_CA" help:"PEM file of the authority of the nodes' certificates, instead of the servers' own."`
+	NodesCert      string        `name:"nodes-cert" placeholder:"FILE" env:"LOADSTONE_NODES_CERT" help:"Client certificate of the server, PEM."`
 	NodesKey       string        `name:"nodes-key" placeholder:"FILE" env:"LOADSTONE_NODES_KEY" help:"Its private key, PEM."`
-	NodesName      string        `name:"nodes-name" placeholder:"NAME" env:"LOADSTONE_NODES_NAME" help:"Name in the certificates of nodes that are dialled by other addresses, as with dns:///NAME (with --nodes-ca)."`
-	NodesTokenFile string        `name:"nodes-token-file" placeholder:"FILE" env:"LOADSTONE_NODES_TOKEN_FILE" help:"File with the token that nodes ask for."`
-	NodesInsecure  bool          `name:"nodes-insecure" env:"LOADSTONE_NODES_INSECURE" help:"Dial nodes without TLS also beyond this machine: anybody on the way reads targets' passwords."`
+	NodesName      string        `name:"nodes-name" placeholder:"NAME" env:"LOADSTONE_NODES_NAME" help:"Name in the nodes' certificates, if they are dialled by other addresses (with --nodes-ca)."`
+	NodesTokenFile string        `name:"nodes-token-file" placeholder:"FILE" env:"LOADSTONE_NODES_TOKEN_FILE" help:"File with the nodes' token."`
+	NodesInsecure  bool          `name:"nodes-insecure" env:"LOADSTONE_NODES_INSECURE" help:"Dial remote nodes without TLS: anybody on the network can read targets' passwords."`
 
 	Spool SpoolFlags `embed:""`
 }
 
 // SpoolFlags bound what a node keeps of records on its disk.
 type SpoolFlags struct {
-	SpoolBudget int64 `name:"spool-budget" placeholder:"MB" env:"LOADSTONE_SPOOL_BUDGET" help:"How many MB of a node's disk parts of records may take that no server has stored yet; -1 is no limit (default: half of what is free)."`
+	SpoolBudget int64 `name:"spool-budget" placeholder:"MB" env:"LOADSTONE_SPOOL_BUDGET" help:"MB of a node's disk for parts that no server has stored yet; -1 = no limit (default: half of the free space)."`
 }
 
 // Bytes is the budget as a node takes it.

@@ -11,10 +11,10 @@ import (
 
 // QueryFlags say whether logins that read results are let in over TCP.
 type QueryFlags struct {
-	QueryListen   string `name:"query-listen" placeholder:"HOST:PORT" env:"LOADSTONE_QUERY_LISTEN" help:"Have the embedded Postgres listen here for the logins of loadstone query-user, which reach the results database and nothing else (default: no TCP)."`
-	QueryCert     string `name:"query-cert" placeholder:"FILE" env:"LOADSTONE_QUERY_CERT" help:"Its certificate, PEM: connections without TLS are refused then."`
+	QueryListen   string `name:"query-listen" placeholder:"HOST:PORT" env:"LOADSTONE_QUERY_LISTEN" help:"Address on which the embedded Postgres accepts logins of loadstone query-user (default: no TCP)."`
+	QueryCert     string `name:"query-cert" placeholder:"FILE" env:"LOADSTONE_QUERY_CERT" help:"Certificate for --query-listen, PEM; connections without TLS are then refused."`
 	QueryKey      string `name:"query-key" placeholder:"FILE" env:"LOADSTONE_QUERY_KEY" help:"The certificate's private key, PEM."`
-	QueryInsecure bool   `name:"query-insecure" env:"LOADSTONE_QUERY_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads the results."`
+	QueryInsecure bool   `name:"query-insecure" env:"LOADSTONE_QUERY_INSECURE" help:"Accept remote connections without TLS: anybody on the network can read the results."`
 }
 
 // listen is where the flags have Postgres listen, nil for nowhere.

@@ -23,10 +23,10 @@ import (
 
 // ResultsFlags name the results database, where it is not the embedded one.
 type ResultsFlags struct {
-	ResultsDatabase     string `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
-	ResultsDatabaseFile string `name:"results-database-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_DATABASE_URL_FILE" help:"File that holds it."`
-	ResultsReaderURL    string `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
-	ResultsReaderFile   string `name:"results-reader-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_READER_URL_FILE" help:"File that holds it."`
+	ResultsDatabase     string `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the results database, as its owner. Not the control store's; without it there are no derived tables."`
+	ResultsDatabaseFile string `name:"results-database-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_DATABASE_URL_FILE" help:"File with the URL."`
+	ResultsReaderURL    string `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The results database as a role that may only connect: definitions and queries run as that role."`
+	ResultsReaderFile   string `name:"results-reader-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_READER_URL_FILE" help:"File with the URL."`
 }
 
 // urls are both, or none.

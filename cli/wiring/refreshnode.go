@@ -25,9 +25,9 @@ import (
 type RefreshNodeFlags struct {
 	DatabaseFlags
 	ResultsFlags
-	RefreshWorkers int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"With --database-url and --results-database-url: how many derived tables this node works on at a time (default: 2)."`
-	Results        string   `placeholder:"s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"The servers' --results: with it the node takes finished runs in, too."`
-	Prices         string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"The servers' --prices; a list that is saved on the page Settings is known without it."`
+	RefreshWorkers int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"With --database-url and --results-database-url: concurrent refreshes of this node (default: 2)."`
+	Results        string   `placeholder:"s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"The servers' --results; with it the node also ingests finished runs."`
+	Prices         string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"The servers' --prices, unless the list is saved under Settings."`
 	Ingest         []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"The servers' --ingest."`
 }
 

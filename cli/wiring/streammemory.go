@@ -11,13 +11,13 @@ import (
 
 // StreamMemoryFlags bound what continuous queries and rules hold.
 type StreamMemoryFlags struct {
-	Total int `name:"streams-memory" placeholder:"MB" env:"LOADSTONE_STREAMS_MEMORY" help:"Memory in MB of all continuous queries and rules of this process together (default: an eighth of the machine's, at most 96)."`
-	Query int `name:"streams-query-memory" placeholder:"MB" default:"64" env:"LOADSTONE_STREAMS_QUERY_MEMORY" help:"Memory in MB of one continuous query without a setting QUERY.MEMORY_MIB of its own (default: 64)."`
+	Total int `name:"streams-memory" placeholder:"MB" env:"LOADSTONE_STREAMS_MEMORY" help:"MB for all continuous queries and rules of this process (default: an eighth of the memory, at most 96)."`
+	Query int `name:"streams-query-memory" placeholder:"MB" default:"64" env:"LOADSTONE_STREAMS_QUERY_MEMORY" help:"MB for a continuous query without QUERY.MEMORY_MIB (default: 64)."`
 }
 
 // StreamReleaseFlags say when a lost node has nothing of a query any more.
 type StreamReleaseFlags struct {
-	After time.Duration `name:"streams-release-after" placeholder:"TIME" default:"2m" env:"LOADSTONE_STREAMS_RELEASE_AFTER" help:"When a dropped continuous query has nothing any more on a node that is lost, at least 20s; after 20s where the node was removed (default: 2m)."`
+	After time.Duration `name:"streams-release-after" placeholder:"TIME" default:"2m" env:"LOADSTONE_STREAMS_RELEASE_AFTER" help:"When fragments of a dropped continuous query on a lost node count as gone, at least 20s (default: 2m)."`
 }
 
 // Check refuses a time in which a fragment may still run.

@@ -6,7 +6,7 @@ import (
 
 // TargetFlags say what may be reached on the word of others than who runs the process.
 type TargetFlags struct {
-	AllowTargets []string `name:"allow-targets" placeholder:"ADDRESS" env:"LOADSTONE_ALLOW_TARGETS" help:"What connections, and systems that things are sent to, may lead to: ranges, addresses and names, with a port or without (10.0.0.0/8, db.example.com:5432, .example.com), and unix sockets by their file or folder (unix:/var/run/postgresql), which leave addresses as they are. Addresses of the link and those of cloud metadata are refused always (default: all other addresses, and no unix socket)."`
+	AllowTargets []string `name:"allow-targets" placeholder:"ADDRESS" env:"LOADSTONE_ALLOW_TARGETS" help:"Where connections, sinks and webhooks may lead: ranges, addresses, names, unix sockets (10.0.0.0/8, db.example.com:5432, .example.com, unix:/var/run/postgresql). Link-local and cloud-metadata addresses are always refused (default: all other addresses, no sockets)."`
 }
 
 // Policy is what the flags say.

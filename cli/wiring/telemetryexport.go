@@ -26,18 +26,18 @@ import (
 
 // ExportFlags say where the metrics of live runs are sent.
 type ExportFlags struct {
-	RemoteWrite             []string `name:"remote-write" placeholder:"URL" sep:"none" env:"LOADSTONE_REMOTE_WRITE" help:"Send the metrics of live runs to this receiver of Prometheus' remote-write (Prometheus, Mimir, Thanos, VictoriaMetrics, Grafana Cloud). May be repeated (default: none)."`
-	RemoteWriteToken        string   `name:"remote-write-token" placeholder:"TOKEN" env:"LOADSTONE_REMOTE_WRITE_TOKEN" help:"Bearer token of the receivers. Other users of this machine can read arguments: better the environment, or --remote-write-token-file."`
-	RemoteWriteTokenFile    string   `name:"remote-write-token-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_TOKEN_FILE" help:"File with that token."`
-	RemoteWriteUser         string   `name:"remote-write-user" placeholder:"NAME" env:"LOADSTONE_REMOTE_WRITE_USER" help:"User of the receivers (basic authentication)."`
-	RemoteWritePassword     string   `name:"remote-write-password" placeholder:"PASSWORD" env:"LOADSTONE_REMOTE_WRITE_PASSWORD" help:"That user's password: better the environment, or --remote-write-password-file."`
-	RemoteWritePasswordFile string   `name:"remote-write-password-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_PASSWORD_FILE" help:"File with that password."`
-	RemoteWriteHeaders      string   `name:"remote-write-headers-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_HEADERS_FILE" help:"File with headers for the receivers, one NAME: VALUE a line, such as X-Scope-OrgID: team."`
-	RemoteWriteCA           string   `name:"remote-write-ca" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_CA" help:"Authorities that the receivers' certificates may be of, in PEM (default: the system's)."`
-	OTLPMetrics             string   `name:"otlp-metrics" placeholder:"URL" env:"LOADSTONE_OTLP_METRICS" help:"Send the metrics of live runs to this collector, by OTLP over HTTP: http://HOST:4318. Headers and authorities are those of OTEL_EXPORTER_OTLP_HEADERS and OTEL_EXPORTER_OTLP_CERTIFICATE, or of the same with METRICS_ after OTLP_ (default: none)."`
-	GrafanaURL              string   `name:"grafana-url" placeholder:"URL" env:"LOADSTONE_GRAFANA_URL" help:"Mark runs and their phases in this Grafana as annotations (default: none)."`
-	GrafanaToken            string   `name:"grafana-token" placeholder:"TOKEN" env:"LOADSTONE_GRAFANA_TOKEN" help:"Token of a service account of Grafana that may write annotations: better the environment, or --grafana-token-file."`
-	GrafanaTokenFile        string   `name:"grafana-token-file" placeholder:"FILE" env:"LOADSTONE_GRAFANA_TOKEN_FILE" help:"File with that token."`
+	RemoteWrite             []string `name:"remote-write" placeholder:"URL" sep:"none" env:"LOADSTONE_REMOTE_WRITE" help:"Send metrics of live runs to this remote-write receiver. Repeatable (default: none)."`
+	RemoteWriteToken        string   `name:"remote-write-token" placeholder:"TOKEN" env:"LOADSTONE_REMOTE_WRITE_TOKEN" help:"Bearer token of the receivers: prefer the environment or --remote-write-token-file."`
+	RemoteWriteTokenFile    string   `name:"remote-write-token-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_TOKEN_FILE" help:"File with the token."`
+	RemoteWriteUser         string   `name:"remote-write-user" placeholder:"NAME" env:"LOADSTONE_REMOTE_WRITE_USER" help:"User for basic authentication."`
+	RemoteWritePassword     string   `name:"remote-write-password" placeholder:"PASSWORD" env:"LOADSTONE_REMOTE_WRITE_PASSWORD" help:"Password: prefer the environment or --remote-write-password-file."`
+	RemoteWritePasswordFile string   `name:"remote-write-password-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_PASSWORD_FILE" help:"File with the password."`
+	RemoteWriteHeaders      string   `name:"remote-write-headers-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_HEADERS_FILE" help:"File with headers, one NAME: VALUE a line, such as X-Scope-OrgID: team."`
+	RemoteWriteCA           string   `name:"remote-write-ca" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_CA" help:"PEM file of the receivers' certificate authorities (default: the system's)."`
+	OTLPMetrics             string   `name:"otlp-metrics" placeholder:"URL" env:"LOADSTONE_OTLP_METRICS" help:"Send metrics of live runs by OTLP over HTTP: http://HOST:4318. OTEL_EXPORTER_OTLP_[METRICS_]HEADERS and _CERTIFICATE apply (default: none)."`
+	GrafanaURL              string   `name:"grafana-url" placeholder:"URL" env:"LOADSTONE_GRAFANA_URL" help:"Write annotations for runs and phases to this Grafana (default: none)."`
+	GrafanaToken            string   `name:"grafana-token" placeholder:"TOKEN" env:"LOADSTONE_GRAFANA_TOKEN" help:"Grafana service-account token: prefer the environment or --grafana-token-file."`
+	GrafanaTokenFile        string   `name:"grafana-token-file" placeholder:"FILE" env:"LOADSTONE_GRAFANA_TOKEN_FILE" help:"File with the token."`
 }
 
 // exportCloseTimeout is how long the end of the server waits for receivers that do not answer.

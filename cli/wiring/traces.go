@@ -10,7 +10,7 @@ import (
 
 // TraceFlags say where spans are sent.
 type TraceFlags struct {
-	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" env:"LOADSTONE_OTLP_ENDPOINT" help:"Send traces to this collector: http://HOST:4318 (OTLP over HTTP) or http://HOST:4317 (gRPC). What else there is to say is in the variables OTEL_EXPORTER_OTLP_*, which name a collector too (default: none)."`
+	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" env:"LOADSTONE_OTLP_ENDPOINT" help:"Send traces to this collector: http://HOST:4318 (OTLP over HTTP) or http://HOST:4317 (gRPC). The variables OTEL_EXPORTER_OTLP_* apply (default: none)."`
 }
 
 // Tracing is how a process sends spans.

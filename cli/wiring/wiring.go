@@ -59,16 +59,16 @@ import (
 // StoreFlags say where state is kept; serve and run share them.
 type StoreFlags struct {
 	DatabaseFlags
-	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
-	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
-	Results     string   `placeholder:"DIR|s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"Where the record of runs is kept: a folder, or S3-compatible storage (s3://BUCKET/PREFIX?endpoint=URL&region=REGION, keys from the environment) (default: results in the data directory)."`
-	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: the one saved on the page Settings, else prices.yaml in the data directory, else the one that loadstone prices prints)."`
-	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
+	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Directory of executions, keys and the embedded Postgres (default: the system's data directory)."`
+	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"MB of the disk that recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
+	Results     string   `placeholder:"DIR|s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"Where executions are stored: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=REGION with credentials from the environment (default: results in the data directory)."`
+	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list for costs (default: the one saved under Settings, else prices.yaml in the data directory, else the built-in one)."`
+	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) as well as the bundled ones. Repeatable."`
 
-	ResultsCache int64 `name:"results-cache" placeholder:"MB" env:"LOADSTONE_RESULTS_CACHE" help:"How many MB of results in S3 are kept in the data directory once they were read, -1 for none (default: 2048)."`
+	ResultsCache int64 `name:"results-cache" placeholder:"MB" env:"LOADSTONE_RESULTS_CACHE" help:"MB of S3 results cached in the data directory, -1 for none (default: 2048)."`
 
-	PluginMemory  int64 `name:"plugin-memory" placeholder:"MB" env:"LOADSTONE_PLUGIN_MEMORY" help:"How many MB the instances of one plugin may hold in all live runs, -1 for no limit (default: an eighth of the memory, at least 256)."`
-	PluginsMemory int64 `name:"plugins-memory" placeholder:"MB" env:"LOADSTONE_PLUGINS_MEMORY" help:"How many MB the instances of all plugins may hold, -1 for no limit (default: a quarter of the memory, at least 512)."`
+	PluginMemory  int64 `name:"plugin-memory" placeholder:"MB" env:"LOADSTONE_PLUGIN_MEMORY" help:"MB for all instances of one plugin, -1 for no limit (default: an eighth of the memory, at least 256)."`
+	PluginsMemory int64 `name:"plugins-memory" placeholder:"MB" env:"LOADSTONE_PLUGINS_MEMORY" help:"MB for the instances of all plugins, -1 for no limit (default: a quarter of the memory, at least 512)."`
 }
 
 // Options say how the parts are put together.

@@ -13,7 +13,7 @@ CHART = pathlib.Path(__file__).parent / "loadstone"
 HEAD = """# Loadstone's Helm chart
 
 Servers, workers and, where wanted, refreshers of [Loadstone](../../../README.md). What it makes of a cluster is told in
-[deployment](../../../docs/deployment.md#kubernetes). This file is made from [values.yaml](values.yaml) by `deploy/helm/readme.py`.
+[deployment](../../../docs/operate/deploy.md#kubernetes). This file is made from [values.yaml](values.yaml) by `deploy/helm/readme.py`.
 
 ```sh
 helm install bench deploy/helm/loadstone --namespace perf --create-namespace \\

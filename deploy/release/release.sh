@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release consists of: the program for Linux on amd64 and arm64, the list of what it is made of
 # (CycloneDX), checksums, and a signature of the checksums by an SSH key; then it verifies all of them as
-# docs/operations.md says that users do.
+# docs/start/install.md says that users do.
 # usage: deploy/release/release.sh FOLDER
 #   VERSION       what the program says of itself
 #   RELEASE_KEY   file of the private SSH key; without it nothing is signed, and the last line says so

@@ -1,9 +1,7 @@
 package bundled_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -192,59 +190,6 @@ func TestLeftOutColumnsAreNoted(t *testing.T) {
 	) {
 		t.Errorf("%q", all)
 	}
-}
-
-// TestMixIsDescribed: the documents name each parameter of the manifest, and its default where it has one.
-func TestMixIsDescribed(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/workloads.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n## mix\n")
-	if !found {
-		t.Fatal("docs/workloads.md has no section about mix")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	w, err := hosttest.Bundled(t).Workload(t.Context(), "mix")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := hosttest.Bundled(t).Adapter(t.Context(), "postgres")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for prefix, schema := range map[string][]byte{"": w.Info().Manifest.Parameters, "target.params.": a.Info().Manifest.Parameters} {
-		for _, name := range schemaNames(t, schema) {
-			if !strings.Contains(section, "`"+prefix+name+"`") {
-				t.Errorf("the section about mix does not name %s%s", prefix, name)
-			}
-		}
-	}
-}
-
-// schemaNames are the properties of a schema, nested ones with a dot.
-func schemaNames(t *testing.T, schema []byte) []string {
-	t.Helper()
-	type object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	var top object
-	if err := json.Unmarshal(schema, &top); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for name, text := range top.Properties {
-		names = append(names, name)
-		var below object
-		if err := json.Unmarshal(text, &below); err != nil {
-			t.Fatal(err)
-		}
-		for inner := range below.Properties {
-			names = append(names, name+"."+inner)
-		}
-	}
-	return names
 }
 
 // TestDeletesAreRefusedForRowsThatRefer: a foreign key by which no row refers refuses nothing, whatever its table has on

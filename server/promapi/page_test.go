@@ -49,7 +49,7 @@ func TestThePageOffersTheFunctionsOfTheEngine(t *testing.T) {
 	}
 	var want []string
 	for name, f := range parser.Functions {
-		// info is not supported, see docs/telemetry.md.
+		// info is not supported, see docs/guides/dashboards.md.
 		if !f.Experimental && name != "info" {
 			want = append(want, name)
 		}

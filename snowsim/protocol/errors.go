@@ -38,6 +38,6 @@ func Unsupported(format string, args ...any) *Error {
 // and where to read what it can.
 func NotSimulated(format string, args ...any) *Error {
 	e := Unsupported(format, args...)
-	e.Message += " It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands."
+	e.Message += " It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands."
 	return e
 }

@@ -15,5 +15,5 @@
 // What adapters, enrichment, exports and the documented demonstrations send is in scope,
 // and plain SQL of a user's own templates. Everything else is refused: a statement with
 // 000002 and a sentence that it is not simulated (protocol.NotSimulated), a function
-// that is in no list with 002140. docs/snowflake.md lists what is understood.
+// that is in no list with 002140. docs/guides/snowflake-stand-in.md lists what is understood.
 package translate

@@ -121,7 +121,7 @@ func batch(r derivedtest.Run) *rollup.Batch {
 // TestBundledTablesAgainstValuesByHand: whatever runs did, each bundled table holds what their single executions, polls
 // and summaries give when they are added up in plain Go, also after some have changed or are gone.
 func TestBundledTablesAgainstValuesByHand(t *testing.T) {
-	d, owner, _ := open(t)
+	d, owner, reader := open(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -162,6 +162,7 @@ func TestBundledTablesAgainstValuesByHand(t *testing.T) {
 		taken(runs[i])
 	}
 	same("at first")
+	docsArePlanned(t, reader)
 	runs[3] = drawn(rng, 3)
 	taken(runs[3])
 	epoch++

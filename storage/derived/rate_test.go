@@ -10,11 +10,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
-// TestRatedIsWhatCountsInTheRate: the query of docs/refresh.md gives the rate of a measurement of which the first 5 s only
+// TestRatedIsWhatCountsInTheRate: the query of docs/reference/sql-tables.md gives the rate of a measurement of which the first 5 s only
 // ended what was due in the warm-up, and after which operations went on ending for 2 s. So do the tables, as a whole and
 // in each second.
 func TestRatedIsWhatCountsInTheRate(t *testing.T) {
-	text, err := os.ReadFile("../../docs/refresh.md")
+	text, err := os.ReadFile("../../docs/reference/sql-tables.md")
 	if err != nil {
 		t.Fatal(err)
 	}

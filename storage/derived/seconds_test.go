@@ -57,7 +57,7 @@ func atEdges(n int, start time.Time) *rollup.Executions {
 	return e
 }
 
-// TestSecondsAreThoseOfTheExecutions: single executions that are put into seconds as docs/refresh.md says are the
+// TestSecondsAreThoseOfTheExecutions: single executions that are put into seconds as docs/reference/sql-tables.md says are the
 // roll-ups, second by second, though times have whole microseconds there and the record has nanoseconds.
 func TestSecondsAreThoseOfTheExecutions(t *testing.T) {
 	d, owner, reader := open(t)
@@ -124,11 +124,11 @@ func TestSecondsAreThoseOfTheExecutions(t *testing.T) {
 
 // TestTheRuleOfSecondsIsWrittenDown: what the tests compute with is what users read.
 func TestTheRuleOfSecondsIsWrittenDown(t *testing.T) {
-	text, err := os.ReadFile("../../docs/refresh.md")
+	text, err := os.ReadFile("../../docs/reference/sql-tables.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if words := strings.Join(strings.Fields(string(text)), " "); !strings.Contains(words, derivedtest.Second) {
-		t.Errorf("docs/refresh.md lacks %s", fmt.Sprintf("%q", derivedtest.Second))
+		t.Errorf("docs/reference/sql-tables.md lacks %s", fmt.Sprintf("%q", derivedtest.Second))
 	}
 }

@@ -52,9 +52,12 @@ func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err e
 			Hint: "Give all servers of one control store the same key (" + keyring.KeyEnv +
 				" or the key file)."}
 	case err != nil:
-		return a, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		return a, &engine.Error{
+			Code:    engine.CodeInvalid,
+			Cause:   err,
 			Message: "The key by which nodes are known cannot be decrypted.",
-			Hint:    "Restore the table node_authority from a backup; without it all nodes join again: see docs/security.md."}
+			Hint:    "Restore the table node_authority from a backup; without it all nodes join again: see docs/operate/security.md.",
+		}
 	}
 	return a, nil
 }

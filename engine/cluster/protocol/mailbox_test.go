@@ -20,7 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// policies says of every kind of message what docs/architecture.md says.
+// policies says of every kind of message what docs/contribute/architecture.md says.
 var policies = []struct {
 	m      any
 	policy protocol.Policy
@@ -47,12 +47,12 @@ var policies = []struct {
 	{protocol.Pong{}, protocol.Latest},
 }
 
-// said is how docs/architecture.md names the policies.
+// said is how docs/contribute/architecture.md names the policies.
 var said = map[protocol.Policy]string{protocol.MustArrive: "must arrive", protocol.Latest: "the latest counts",
 	protocol.MayDrop: "may be dropped"}
 
 func TestEveryKindOfMessageHasItsPolicy(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/architecture.md")
+	doc, err := os.ReadFile("../../../docs/contribute/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +72,12 @@ func TestEveryKindOfMessageHasItsPolicy(t *testing.T) {
 		}
 		row := ""
 		for line := range strings.Lines(string(doc)) {
-			if strings.HasPrefix(line, "| `"+name+"`") {
+			if strings.HasPrefix(line, "- `"+name+"`") {
 				row = line
 			}
 		}
 		if !strings.Contains(row, said[c.policy]) {
-			t.Errorf("docs/architecture.md does not say of %s %q: %q", name, said[c.policy], row)
+			t.Errorf("docs/contribute/architecture.md does not say of %s %q: %q", name, said[c.policy], row)
 		}
 	}
 	for _, name := range kinds(t) {

@@ -1,5 +1,5 @@
 // Package metricpush gives the metrics of runs that are going on to other systems: the same series, names and labels as
-// PromQL has here (docs/telemetry.md), about three seconds after the fact.
+// PromQL has here (docs/guides/dashboards.md), about three seconds after the fact.
 //
 // # Beside the load
 //

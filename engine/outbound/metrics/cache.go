@@ -12,11 +12,26 @@ type Cache struct{ read func() CacheState }
 func NewCache(read func() CacheState) Cache { return Cache{read} }
 
 var (
-	cacheBytesDesc = prometheus.NewDesc("loadstone_results_cache_bytes", "Bytes of results in S3 that are kept on disk.",
+	cacheBytesDesc = prometheus.NewDesc("loadstone_results_cache_bytes", "Bytes of the disk cache of S3 results.",
 		nil, nil)
-	cacheLimitDesc = prometheus.NewDesc("loadstone_results_cache_limit_bytes", "Most bytes that are kept.", nil, nil)
-	cacheHitsDesc  = prometheus.NewDesc("loadstone_results_cache_hits_total", "Blocks that were there.", nil, nil)
-	cacheMissDesc  = prometheus.NewDesc("loadstone_results_cache_misses_total", "Blocks that were asked of S3.", nil, nil)
+	cacheLimitDesc = prometheus.NewDesc(
+		"loadstone_results_cache_limit_bytes",
+		"Maximum bytes of the disk cache of S3 results.",
+		nil,
+		nil,
+	)
+	cacheHitsDesc = prometheus.NewDesc(
+		"loadstone_results_cache_hits_total",
+		"Blocks of S3 results found in the disk cache.",
+		nil,
+		nil,
+	)
+	cacheMissDesc = prometheus.NewDesc(
+		"loadstone_results_cache_misses_total",
+		"Blocks of S3 results requested from S3.",
+		nil,
+		nil,
+	)
 )
 
 // Describe implements prometheus.Collector.

@@ -19,22 +19,28 @@ func NewExport(counts map[string]func() delivery.Counts, seconds func() (written
 
 var (
 	exportSentDesc = prometheus.NewDesc("loadstone_out_sent_total",
-		"Samples and annotations of live runs that another system has taken.", []string{"destination"}, nil)
+		"Samples and annotations delivered, by destination.", []string{"destination"}, nil)
 	exportLostDesc = prometheus.NewDesc("loadstone_out_lost_total",
-		"Samples and annotations of live runs that another system has refused (refused) or not taken for as long as was "+
-			"tried (given_up), for which there was no room (queue_full), and that were left at the end of the server "+
-			"(shutdown).",
+		"Samples and annotations lost, by destination and reason: refused, given_up (retries expired), queue_full, shutdown.",
 		[]string{"destination", "reason"}, nil)
 	exportRetriesDesc = prometheus.NewDesc("loadstone_out_retries_total",
-		"Deliveries to another system that did not arrive and were made again.", []string{"destination"}, nil)
-	exportWaitingDesc = prometheus.NewDesc("loadstone_out_waiting", "Samples and annotations that wait to be delivered.",
-		[]string{"destination"}, nil)
-	exportBytesDesc = prometheus.NewDesc("loadstone_out_waiting_bytes", "About how much memory they take.",
-		[]string{"destination"}, nil)
+		"Retried deliveries, by destination.", []string{"destination"}, nil)
+	exportWaitingDesc = prometheus.NewDesc(
+		"loadstone_out_waiting",
+		"Samples and annotations waiting for delivery, by destination.",
+		[]string{"destination"},
+		nil,
+	)
+	exportBytesDesc = prometheus.NewDesc(
+		"loadstone_out_waiting_bytes",
+		"Approximate memory of waiting samples and annotations in bytes, by destination.",
+		[]string{"destination"},
+		nil,
+	)
 	exportFailingDesc = prometheus.NewDesc("loadstone_out_failing",
-		"1 while the last delivery to another system has not arrived.", []string{"destination"}, nil)
+		"1 if the last delivery failed, by destination.", []string{"destination"}, nil)
 	exportDroppedDesc = prometheus.NewDesc("loadstone_out_seconds_dropped_total",
-		"Seconds of live runs that were left out before they were samples, because the server was too slow.", nil, nil)
+		"Seconds of live runs dropped before they became samples, because the server was too slow.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -12,10 +12,13 @@ func NewLive(counts func() (written, dropped int64)) Live { return Live{counts} 
 
 var (
 	liveWrittenDesc = prometheus.NewDesc("loadstone_live_seconds_written_total",
-		"Seconds of live runs that were written into the results database.", nil, nil)
-	liveDroppedDesc = prometheus.NewDesc("loadstone_live_seconds_dropped_total",
-		"Seconds of live runs that were left out because it was away or too slow; they come when the run is taken in.", nil,
-		nil)
+		"Seconds of live runs written to the results database.", nil, nil)
+	liveDroppedDesc = prometheus.NewDesc(
+		"loadstone_live_seconds_dropped_total",
+		"Seconds of live runs not written because the results database was unavailable or slow; ingestion adds them later.",
+		nil,
+		nil,
+	)
 )
 
 // Describe implements prometheus.Collector.

@@ -69,27 +69,32 @@ type Server struct {
 func NewServer(traces *trace.Tracer) *Server {
 	m := &Server{traces: traces}
 	m.tick = m.histogram("loadstone_run_tick_seconds",
-		"From when a second of a run was due to when it was aggregated and shown.", fastBuckets...)
-	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round trips of heartbeats, of all nodes.", fastBuckets...)
-	m.disconnects = m.counter("loadstone_control_disconnects_total", "Streams to nodes that have broken.")
+		"Delay from the end of a run's second until it was aggregated and shown.", fastBuckets...)
+	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round-trip time of heartbeats, of all nodes.", fastBuckets...)
+	m.disconnects = m.counter("loadstone_control_disconnects_total", "Control streams to nodes that broke.")
 	m.reconnect = m.histogram("loadstone_control_reconnect_seconds",
-		"From the loss of a stream to a node to the next one.", humanBuckets...)
-	m.assigned = m.counter("loadstone_work_assigned_total", "Works that were given to nodes.")
-	m.reassigned = m.counter("loadstone_work_reassigned_total", "Works that were given again, after a node was lost.")
+		"Time from a lost control stream to the next one.", humanBuckets...)
+	m.assigned = m.counter("loadstone_work_assigned_total", "Work items (run workers) assigned to nodes.")
+	m.reassigned = m.counter("loadstone_work_reassigned_total", "Work items reassigned after a node was lost.")
 	m.affinity = m.counter("loadstone_work_affinity_hits_total",
-		"Works that were given to the node that has what they need at hand.")
+		"Work items assigned to their preferred node.")
 	m.assignment = m.histogram("loadstone_work_assignment_seconds",
-		"From giving a node a work to its answer.", fastBuckets...)
-	m.accepted = m.counter("loadstone_work_accepted_total", "Works that nodes have accepted.")
-	m.rejected = m.counter("loadstone_work_rejected_total", "Works that nodes have rejected.")
+		"Time from assigning a work item to the node's answer.", fastBuckets...)
+	m.accepted = m.counter("loadstone_work_accepted_total", "Work items accepted by nodes.")
+	m.rejected = m.counter("loadstone_work_rejected_total", "Work items rejected by nodes.")
 	m.ready = m.histogram("loadstone_artifact_ready_to_fetch_seconds",
-		"From the announcement of an artifact to the beginning of its fetch.", humanBuckets...)
-	m.fetch = m.histogram("loadstone_artifact_fetch_seconds", "Fetches of artifacts, from the first byte to the last.",
+		"Time from the announcement of an artifact to its fetch.", humanBuckets...)
+	m.fetch = m.histogram(
+		"loadstone_artifact_fetch_seconds",
+		"Duration of artifact fetches, from the first byte to the last.",
 		humanBuckets...)
-	m.fetchedB = m.counter("loadstone_artifact_fetched_bytes_total", "Bytes of artifacts that were fetched.")
+	m.fetchedB = m.counter("loadstone_artifact_fetched_bytes_total", "Bytes of artifacts fetched.")
 	m.mismatches = m.counter("loadstone_artifact_mismatches_total",
-		"Artifacts that were not what was announced: another checksum, another size.")
-	m.failed = m.counter("loadstone_artifact_fetch_failures_total", "Fetches that failed for another reason.")
+		"Artifacts whose checksum or size differed from the announcement.")
+	m.failed = m.counter(
+		"loadstone_artifact_fetch_failures_total",
+		"Artifact fetches that failed, other than by a mismatch.",
+	)
 	m.queries()
 	m.makeQueryWorkMetrics()
 	return m

@@ -22,14 +22,14 @@ type Node struct {
 // none.
 func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 	m := &Node{traces: traces}
-	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lives of run workers, from their assignment to their end.",
+	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lifetime of run workers, from assignment to end.",
 		longBuckets...)
 	m.cancel = m.histogram(
 		"loadstone_node_cancel_seconds",
-		"From hearing STOP to the end of the run worker.",
+		"Time from receiving STOP to the end of the run worker.",
 		humanBuckets...)
 	m.deleted = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_artifacts_deleted_total",
-		Help: "Files of the spool that were deleted, by why."}, []string{"reason"})
+		Help: "Spool files deleted, by reason: ACKNOWLEDGED, EXPIRED, OLDEST, CACHE."}, []string{"reason"})
 	for _, reason := range []string{"CACHE", "ACKNOWLEDGED", "EXPIRED", "OLDEST"} {
 		m.deleted.WithLabelValues(reason)
 	}
@@ -41,28 +41,28 @@ func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 	}{
 		{"loadstone_node_run_workers", "Run workers on the node.",
 			func(s worker.NodeState) float64 { return float64(s.RunWorkers) }},
-		{"loadstone_node_connections", "Connections that its run workers were given.",
+		{"loadstone_node_connections", "Connections assigned to the node's run workers.",
 			func(s worker.NodeState) float64 { return float64(s.Connections) }},
-		{"loadstone_node_capacity_connections", "Most connections of all runs together; 0 is no limit.",
+		{"loadstone_node_capacity_connections", "Maximum connections of all runs; 0 = unlimited.",
 			func(s worker.NodeState) float64 { return float64(s.Capacity) }},
-		{"loadstone_node_draining", "1 while the node takes no new work.",
+		{"loadstone_node_draining", "1 while the node drains.",
 			func(s worker.NodeState) float64 { return boolValue(s.Draining) }},
 		{"loadstone_node_accepting_work",
-			"1 while the node takes new run workers: it does not drain, and has room on its disk.",
+			"1 if the node accepts run workers: not draining, and disk space left.",
 			func(s worker.NodeState) float64 { return boolValue(s.Accepting) }},
-		{"loadstone_node_control_streams", "Servers that hold a stream to the node.",
+		{"loadstone_node_control_streams", "Servers with a control stream to the node.",
 			func(s worker.NodeState) float64 { return float64(s.Servers) }},
-		{"loadstone_node_artifacts_waiting", "Artifacts that no server has acknowledged.",
+		{"loadstone_node_artifacts_waiting", "Artifacts not yet acknowledged by a server.",
 			func(s worker.NodeState) float64 { return float64(s.Parts) }},
-		{"loadstone_node_spool_bytes", "Bytes of artifacts that no server has acknowledged.",
+		{"loadstone_node_spool_bytes", "Bytes of artifacts not yet acknowledged by a server.",
 			func(s worker.NodeState) float64 { return float64(s.SpoolBytes) }},
-		{"loadstone_node_spool_used_bytes", "Bytes of all files of the spool: being written, waiting, and kept for a while.",
+		{"loadstone_node_spool_used_bytes", "Bytes of all spool files: being written, waiting, or retained.",
 			func(s worker.NodeState) float64 { return float64(s.DiskBytes) }},
-		{"loadstone_node_promql_cache_bytes", "Bytes of segments that servers have brought and that are kept on disk.",
+		{"loadstone_node_promql_cache_bytes", "Bytes of fetched segments cached on disk.",
 			func(s worker.NodeState) float64 { return float64(s.CacheBytes) }},
-		{"loadstone_node_spool_budget_bytes", "Most bytes that the spool may hold.",
+		{"loadstone_node_spool_budget_bytes", "Maximum bytes of the spool.",
 			func(s worker.NodeState) float64 { return float64(s.BudgetBytes) }},
-		{"loadstone_node_disk_free_bytes", "Free space of the spool's disk; -1 when unknown.",
+		{"loadstone_node_disk_free_bytes", "Free space of the spool's disk in bytes; -1 if unknown.",
 			func(s worker.NodeState) float64 { return float64(s.FreeBytes) }},
 	} {
 		m.gauge(g.name, g.help, func() float64 { return g.of(read()) })

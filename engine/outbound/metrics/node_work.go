@@ -22,9 +22,9 @@ type workMetrics struct {
 func (m *Node) makeWorkMetrics() {
 	a := &m.work
 	a.works = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_promql_works_total",
-		Help: "Works of PromQL queries that have ended on the node, by what became of them."}, []string{"outcome"})
+		Help: "PromQL work items finished on the node, by outcome: done, cancelled, failed."}, []string{"outcome"})
 	a.segments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_promql_segments_total",
-		Help: "Segments that works of PromQL queries read, by where they were."}, []string{"source"})
+		Help: "Segments read for PromQL, by source: memory, disk, server."}, []string{"source"})
 	for _, outcome := range []string{"done", "cancelled", "failed"} {
 		a.works.WithLabelValues(outcome)
 	}
@@ -33,15 +33,15 @@ func (m *Node) makeWorkMetrics() {
 	}
 	m.set = append(m.set, a.works, a.segments)
 	a.took = m.histogram("loadstone_node_promql_work_seconds",
-		"Works of PromQL queries, from their assignment to their end.",
+		"Duration of PromQL work items, from assignment to end.",
 		fastBuckets...)
 	a.wait = m.histogram(
 		"loadstone_node_promql_work_wait_seconds",
-		"How long they waited for a processor.",
+		"Time that PromQL work items waited for a processor.",
 		fastBuckets...)
 	a.read = m.histogram("loadstone_node_promql_segments_seconds",
-		"How long their segments took to be read, and to be brought where they were not on the node.", fastBuckets...)
-	a.fetchedB = m.counter("loadstone_node_promql_fetched_bytes_total", "Bytes of segments that servers have brought.")
+		"Time to read the segments of a PromQL work item, fetching included.", fastBuckets...)
+	a.fetchedB = m.counter("loadstone_node_promql_fetched_bytes_total", "Bytes of segments fetched from servers.")
 }
 
 // WorkFinished implements promql.WorkMeter.

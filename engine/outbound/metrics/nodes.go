@@ -15,16 +15,16 @@ type Nodes struct{ read func() []nodes.NodeInfo }
 func NewNodes(read func() []nodes.NodeInfo) Nodes { return Nodes{read} }
 
 var (
-	statesDesc = prometheus.NewDesc("loadstone_nodes_by_state", "Nodes, by the state that the server sees them in.",
+	statesDesc = prometheus.NewDesc("loadstone_nodes_by_state", "Nodes, by state.",
 		[]string{"state"}, nil)
-	streamsDesc  = prometheus.NewDesc("loadstone_control_streams", "Nodes whose stream stands and that answer.", nil, nil)
+	streamsDesc  = prometheus.NewDesc("loadstone_control_streams", "Nodes with a working control stream.", nil, nil)
 	capacityDesc = prometheus.NewDesc("loadstone_nodes_capacity_connections",
-		"Most connections of the nodes that take work; those without a limit count nothing.", nil, nil)
-	usedDesc  = prometheus.NewDesc("loadstone_nodes_used_connections", "Connections that nodes were given.", nil, nil)
+		"Connection capacity of the nodes that accept work; unlimited nodes count 0.", nil, nil)
+	usedDesc  = prometheus.NewDesc("loadstone_nodes_used_connections", "Connections assigned to nodes.", nil, nil)
 	clockDesc = prometheus.NewDesc("loadstone_nodes_clock_offset_max_seconds",
-		"The most that the clock of a node is off the server's, either way.", nil, nil)
+		"Largest clock offset between a node and the server.", nil, nil)
 	contactDesc = prometheus.NewDesc("loadstone_nodes_silent",
-		"Nodes without contact for 30 s and more that no operator has removed.", nil, nil)
+		"Nodes without contact for 30 s or more that were not removed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -16,10 +16,10 @@ import (
 func (m *Server) queries() {
 	m.query = m.histogram(
 		"loadstone_query_seconds",
-		"Queries over results, until their whole answer was there.",
+		"Duration of SQL queries over results.",
 		humanBuckets...)
 	m.queryErrors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_query_errors_total",
-		Help: "Queries over results without an answer, by the code of their error."}, []string{"reason"})
+		Help: "Failed SQL queries over results, by error code."}, []string{"reason"})
 	// What nobody has seen yet is 0, and not missing.
 	for _, code := range []engine.Code{engine.CodeInvalid, engine.CodeConflict, engine.CodeUnavailable,
 		engine.CodeInternal} {

@@ -25,42 +25,42 @@ type queryWorkMetrics struct {
 
 func (m *Server) makeQueryWorkMetrics() {
 	w := &m.works
-	w.assigned = m.counter("loadstone_promql_work_assigned_total", "Works of PromQL queries that were given to nodes.")
+	w.assigned = m.counter("loadstone_promql_work_assigned_total", "PromQL work items assigned to nodes.")
 	w.reassigned = m.counter("loadstone_promql_work_reassigned_total",
-		"Works of PromQL queries that were given again, after a node was lost, late or failed.")
+		"PromQL work items reassigned after a node was lost, slow or failed.")
 	w.affinity = m.counter("loadstone_promql_work_affinity_hits_total",
-		"Works of PromQL queries that were given to the node that is to have their segments at hand.")
-	w.accepted = m.counter("loadstone_promql_work_accepted_total", "Works of PromQL queries that nodes have accepted.")
-	w.rejected = m.counter("loadstone_promql_work_rejected_total", "Works of PromQL queries that nodes have rejected.")
+		"PromQL work items assigned to the node preferred for their segments.")
+	w.accepted = m.counter("loadstone_promql_work_accepted_total", "PromQL work items accepted by nodes.")
+	w.rejected = m.counter("loadstone_promql_work_rejected_total", "PromQL work items rejected by nodes.")
 	w.assignment = m.histogram("loadstone_promql_work_assignment_seconds",
-		"From giving a node a work of a PromQL query to its answer.", fastBuckets...)
+		"Time from assigning a PromQL work item to the node's answer.", fastBuckets...)
 	w.ready = m.histogram("loadstone_promql_artifact_ready_to_fetch_seconds",
-		"From the announcement of what a work of a PromQL query came to, to the beginning of its fetch.", fastBuckets...)
-	w.fetch = m.histogram("loadstone_promql_artifact_fetch_seconds", "Fetches of what works of PromQL queries came to.",
+		"Time from the announcement of a PromQL result to its fetch.", fastBuckets...)
+	w.fetch = m.histogram("loadstone_promql_artifact_fetch_seconds", "Duration of fetches of PromQL results from nodes.",
 		fastBuckets...)
-	w.bytes = m.counter("loadstone_promql_artifact_fetched_bytes_total", "Bytes of what works of PromQL queries came to.")
+	w.bytes = m.counter("loadstone_promql_artifact_fetched_bytes_total", "Bytes of PromQL results fetched from nodes.")
 	w.mismatches = m.counter("loadstone_promql_artifact_mismatches_total",
-		"What works of PromQL queries came to and was not what was announced: another checksum, another size.")
+		"PromQL results whose checksum or size differed from the announcement.")
 	w.failed = m.counter("loadstone_promql_artifact_fetch_failures_total",
-		"Fetches of what works of PromQL queries came to that failed for another reason.")
+		"Fetches of PromQL results that failed, other than by a mismatch.")
 	w.query = m.histogram(
 		"loadstone_promql_query_seconds",
-		"PromQL queries, until their leaves were evaluated.",
+		"Duration of PromQL queries until their leaves were evaluated.",
 		fastBuckets...)
 	w.first = m.histogram("loadstone_promql_first_result_seconds",
-		"From the begin of a PromQL query until the first part of it was there.", fastBuckets...)
+		"Time until the first part of a PromQL query was evaluated.", fastBuckets...)
 	w.errors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_promql_query_errors_total",
-		Help: "PromQL queries whose leaves were not evaluated, by why."}, []string{"reason"})
+		Help: "Failed PromQL queries, by reason: cancelled, timeout, unavailable, execution."}, []string{"reason"})
 	for _, reason := range []string{"cancelled", "timeout", "unavailable", "execution"} {
 		w.errors.WithLabelValues(reason)
 	}
 	m.set = append(m.set, w.errors)
-	m.gauge("loadstone_promql_queries", "PromQL queries that are being evaluated.",
+	m.gauge("loadstone_promql_queries", "Active PromQL queries.",
 		func() float64 { return float64(w.running.Load()) })
-	m.gauge("loadstone_promql_oldest_query_seconds", "For how long the oldest of them has been; 0 without one.",
+	m.gauge("loadstone_promql_oldest_query_seconds", "Age of the oldest active PromQL query; 0 without one.",
 		func() float64 { return w.started.oldest(time.Now()).Seconds() })
 	w.cancel = m.histogram("loadstone_promql_work_cancel_seconds",
-		"From telling a node to end a work of a PromQL query until it has.", fastBuckets...)
+		"Time from cancelling a PromQL work item to its end.", fastBuckets...)
 }
 
 func (m *Server) workAssigned(preferred, again bool) {

@@ -11,17 +11,17 @@ import (
 
 var (
 	pendingRefreshDesc = prometheus.NewDesc("loadstone_pending_refresh_count",
-		"Refreshes of derived tables, and finished runs to be taken in, that are due or under way, of all servers.", nil, nil)
+		"Refreshes and ingestions that are due or active, of all servers.", nil, nil)
 	refreshBacklogDesc = prometheus.NewDesc("loadstone_refresh_backlog_seconds",
-		"How long the oldest of them that no worker has has been due.", nil, nil)
+		"Time since the oldest unclaimed refresh was due.", nil, nil)
 	refreshOverdueDesc = prometheus.NewDesc("loadstone_refresh_overdue_seconds",
-		"How long the oldest of them has been due that is not done: put off, tried again or under way as well.", nil, nil)
+		"Time since the oldest unfinished refresh was due, including postponed, retried and active ones.", nil, nil)
 	refreshP95Desc = prometheus.NewDesc("loadstone_refresh_duration_p95_seconds",
-		"How long the newest 500 refreshes took that succeeded, the 95th percentile.", nil, nil)
+		"P95 duration of the latest 500 successful refreshes.", nil, nil)
 	failedTablesDesc = prometheus.NewDesc("loadstone_failed_tables",
-		"Derived tables that have failed too often and are left alone until somebody resumes them.", nil, nil)
+		"Derived tables in state FAILED, until they are resumed.", nil, nil)
 	ingestLagDesc = prometheus.NewDesc("loadstone_ingest_lag_seconds",
-		"How long the oldest run has been over, changed or deleted that was not taken in since.", nil, nil)
+		"Age of the oldest finished, changed or deleted run that has not been ingested.", nil, nil)
 )
 
 // refreshTimeout is how long a scrape waits for the control store.

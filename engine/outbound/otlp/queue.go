@@ -153,7 +153,7 @@ func (q *queue) logLoss(err error) {
 }
 
 var spansDesc = prometheus.NewDesc("loadstone_trace_spans_total",
-	"Spans that the collector has taken (sent), that it did not take (failed), and for which there was no room (dropped).",
+	"Trace spans, by outcome: sent, failed (rejected by the collector), dropped (queue full).",
 	[]string{"outcome"}, nil)
 
 // Describe implements prometheus.Collector.

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/templates.md anew")
+var update = flag.Bool("update", false, "write docs/reference/template.md")
 
-const reference = "../../../docs/templates.md"
+const reference = "../../../docs/reference/template.md"
 
 // TestReference keeps the page that lists every field true to the schema.
 // After a change of the schema: go test ./engine/plan/template -update
@@ -22,22 +22,27 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString(`# Templates
+	b.WriteString(`# Template
 
-A template is a YAML or JSON document; both have the same shape. The JSON Schema is served at
-` + "`/api/templates/schema`" +
-		`, so editors can complete and check it. Unknown fields are errors that suggest the nearest name.
-Any field can be overridden on the command line: ` + "`--set workload.duration_seconds=60`" + `.
+A template is a YAML or JSON document. Made from its schema (` + "`go test ./engine/plan/template -update`" + `), ` +
+		`which a server serves at ` + "`/api/templates/schema`" + ` for editors. Unknown fields are errors that suggest the ` +
+		`nearest name. ` + "`--set workload.duration_seconds=60`" + ` overrides a field.
 
-The fields ` + "`target.connection`, `name` and `workload.plugin`" + ` are required, and ` + "`target.table_name`" + `
-when the workload uses a table; ` + "`workload.target_qps` in an open loop (`load_mode: QPS`), unless its stages have rates" + `.
-In place of ` + "`target`, `matrix`" +
-		` names several targets, each with the fields of a target and a label: see [matrix](matrix.md).
+` + "```yaml" + `
+name: order lookups
+target: {connection: playground, table_name: orders, prepare: {rows: 100000}}
+workload:
+  plugin: mix
+  params: {keys: zipfian}
+  concurrent_connections: 32
+  duration_seconds: 60
+thresholds: [p95_ms < 20]
+` + "```" + `
 
-This page is made from the schema (` + "`go test ./engine/plan/template -update`" + `).
+` + "`name`, `target.connection` and `workload.plugin`" + ` are required; ` + "`target.table_name`" +
+		` when the workload uses a table; ` + "`workload.target_qps`" + ` in an open loop, unless its stages have rates. ` +
+		`Parameters of plugins: [Parameters of plugins](plugin-parameters.md).
 
-| field | type | default | allowed | meaning |
-| --- | --- | --- | --- | --- |
 `)
 	rows(&b, "", root)
 	if *update {
@@ -51,9 +56,12 @@ This page is made from the schema (` + "`go test ./engine/plan/template -update`
 		t.Fatal(err)
 	}
 	if string(have) != b.String() {
-		t.Error("docs/templates.md does not say what the schema says: go test ./engine/plan/template -update")
+		t.Error("docs/reference/template.md does not say what the schema says: go test ./engine/plan/template -update")
 	}
 }
+
+// setByServer is the description of fields that no user writes.
+const setByServer = "set by the server"
 
 func rows(b *strings.Builder, prefix string, node map[string]any) {
 	props, _ := node["properties"].(map[string]any)
@@ -83,25 +91,77 @@ func rows(b *strings.Builder, prefix string, node map[string]any) {
 		if prefix != "" {
 			path = prefix + "." + name
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", path, types(p), plain(p["default"]), allowed(p),
-			text(p["description"]))
+		items, _ := p["items"].(map[string]any)
+		if prefix == "" && (p["properties"] != nil || items["properties"] != nil) {
+			fmt.Fprintf(b, "\n## %s\n\n", name)
+		}
+		if p["description"] == setByServer {
+			continue
+		}
+		kind := " (" + facts(p) + ")"
+		if kind == " (text)" {
+			kind = ""
+		}
+		fmt.Fprintf(b, "- `%s`%s: %s\n", path, kind, text(p["description"]))
 		rows(b, path, p)
-		if items, ok := p["items"].(map[string]any); ok {
+		switch {
+		case items == nil:
+		case path == "matrix.targets":
+			b.WriteString("- `matrix.targets[].label`: " + text(member(items, "label")["description"]) + "\n" +
+				"- `matrix.targets[]…`: the fields of [target](#target).\n")
+		default:
 			rows(b, path+"[]", items)
 		}
 	}
 }
 
+func member(node map[string]any, name string) map[string]any {
+	props, _ := node["properties"].(map[string]any)
+	p, _ := props[name].(map[string]any)
+	return p
+}
+
+// facts are the type, the range and the default of a field.
+func facts(p map[string]any) string {
+	facts := types(p)
+	if a := allowed(p); a != "" {
+		facts = strings.TrimPrefix(strings.TrimPrefix(facts+" ", "text ")+a, " ")
+	}
+	if d := plain(p["default"]); d != "" {
+		facts += ", default " + d
+	}
+	return facts
+}
+
+// TestTargetsOfAMatrixAreTargets: the page says of them that they have the fields of a target, and a label.
+func TestTargetsOfAMatrixAreTargets(t *testing.T) {
+	var root map[string]any
+	if err := json.Unmarshal(Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	items, _ := member(member(root, "matrix"), "targets")["items"].(map[string]any)
+	var one, many strings.Builder
+	rows(&one, "x", member(root, "target"))
+	props, _ := items["properties"].(map[string]any)
+	delete(props, "label")
+	rows(&many, "x", items)
+	if one.String() != many.String() || one.Len() < 500 {
+		t.Errorf("a target of a matrix has\n%s and a target\n%s", many.String(), one.String())
+	}
+}
+
 func types(p map[string]any) string {
-	names := map[string]string{"object": "group", "array": "list", "string": "text", "integer": "whole number",
-		"number": "number", "boolean": "true/false", "null": "empty"}
+	names := map[string]string{"object": "group", "array": "list", "string": "text", "integer": "integer",
+		"number": "number", "boolean": "boolean", "null": ""}
 	switch v := p["type"].(type) {
 	case string:
 		return names[v]
 	case []any:
 		var all []string
 		for _, e := range v {
-			all = append(all, names[e.(string)])
+			if name := names[e.(string)]; name != "" {
+				all = append(all, name)
+			}
 		}
 		return strings.Join(all, " or ")
 	}
@@ -138,6 +198,9 @@ func allowed(p map[string]any) string {
 	}
 	if v, ok := p["maximum"].(float64); ok {
 		high = fmt.Sprintf("≤ %.0f", v)
+	}
+	if strings.HasPrefix(low, "≥ ") && high != "" {
+		return strings.TrimPrefix(low, "≥ ") + "–" + strings.TrimPrefix(high, "≤ ")
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(low+", "+high, ", "), ", ")
 }

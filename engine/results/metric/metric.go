@@ -11,7 +11,7 @@ const (
 	Histogram = "histogram"
 )
 
-// All are those that runs have; docs/telemetry.md says more of each.
+// All are those that runs have; docs/guides/dashboards.md says more of each.
 var All = []Metric{
 	{"loadstone_operations_total", Counter, "", "Operations that ended, also those that failed."},
 	{"loadstone_failed_operations_total", Counter, "", "Operations that failed."},

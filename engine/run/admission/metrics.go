@@ -7,12 +7,12 @@ import (
 )
 
 var (
-	waitingDesc = prometheus.NewDesc("loadstone_runs_waiting", "Runs that wait for room on the nodes.", nil, nil)
-	oldestDesc  = prometheus.NewDesc("loadstone_runs_oldest_wait_seconds", "How long the first of them has waited.",
+	waitingDesc = prometheus.NewDesc("loadstone_runs_waiting", "Runs queued for capacity on nodes.", nil, nil)
+	oldestDesc  = prometheus.NewDesc("loadstone_runs_oldest_wait_seconds", "Waiting time of the oldest queued run.",
 		nil, nil)
 	reservedDesc = prometheus.NewDesc("loadstone_nodes_reserved_connections",
-		"Connections that the runs of all servers on the control store hold on nodes.", nil, nil)
-	wantedDesc = prometheus.NewDesc("loadstone_nodes_wanted", "How many nodes the demand needs, for a scaler.", nil, nil)
+		"Connections reserved on nodes by the runs of all servers.", nil, nil)
+	wantedDesc = prometheus.NewDesc("loadstone_nodes_wanted", "Nodes needed for the demand, for autoscalers.", nil, nil)
 )
 
 var _ prometheus.Collector = (*Controller)(nil)

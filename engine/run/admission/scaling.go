@@ -14,7 +14,7 @@ import (
 // ScalingNeeds is what a scaler of nodes has to know.
 type ScalingNeeds struct {
 	At            engine.Time `json:"at"`
-	QueueDepth    int         `json:"queue_depth" doc:"Runs that wait for room on the nodes."`
+	QueueDepth    int         `json:"queue_depth" doc:"Runs queued for capacity on nodes."`
 	OldestSeconds float64     `json:"oldest_wait_seconds" doc:"How long the first of them has waited; 0 when none waits."`
 	// WantedNodes is placement.Demand's Wanted.
 	WantedNodes         int `json:"wanted_nodes" doc:"How many nodes the demand needs: typical ones that hold the run workers of all runs that run or wait, no fewer than carry something now; 0 when there is no demand. The servers' own nodes, and what only they can carry, are no part of it."`

@@ -60,7 +60,7 @@ const (
 	numberMasterGone     = 390115
 )
 
-// numbers maps Snowflake's numbers onto classes; docs/snowflake.md has the table
+// numbers maps Snowflake's numbers onto classes; docs/guides/snowflake.md has the table
 // with what to do about each. Numbers that are not here go by their SQLSTATE.
 var numbers = map[int]engine.ErrorClass{
 	numberCancelled:   engine.ErrClassCancelled,

@@ -60,7 +60,7 @@ func (a Adapter) Manifest() sdk.Manifest {
 		Session: []string{"SET TIME ZONE 'UTC'", settle, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
 	}
 	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
-	m.Parameters = `{"type":"object","additionalProperties":false,"properties":{"key":{"title":"Key columns","description":"The columns by which a row is found, for views and for tables without a primary key or a unique index; in place of the table's own key.","type":"array","minItems":1,"maxItems":32,"items":{"type":"string","minLength":1,"maxLength":63}},` +
+	m.Parameters = `{"type":"object","additionalProperties":false,"properties":{"key":{"title":"Key columns","description":"Key columns, for views and tables without a primary key or unique index.","type":"array","minItems":1,"maxItems":32,"items":{"type":"string","minLength":1,"maxLength":63}},` +
 		sdk.KeySampleParameter + `}}`
 	return m
 }

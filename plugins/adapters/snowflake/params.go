@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	keyParam = `"key":{"title":"Key columns","description":"The columns by which an existing table's rows are found, where the table declares no primary key. They should be unique; Snowflake does not check it.","type":"array","maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}}`
-	searched = `"search_optimization":{"title":"Search optimization","description":"Adds search optimization on the key of a new table, which makes point lookups cheaper. It needs Enterprise edition, and costs storage and maintenance.","type":"boolean","default":false}`
-	loading  = `"load_warehouse":{"title":"Warehouse for loading","description":"A standard warehouse that makes and fills a new table, where the target's own is interactive: that one can only read.","type":"string","minLength":1,"maxLength":255}`
+	keyParam = `"key":{"title":"Key columns","description":"Key columns of an existing table without a declared primary key. They should be unique.","type":"array","maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}}`
+	searched = `"search_optimization":{"title":"Search optimization","description":"Adds search optimization on the key of a new table (Enterprise edition).","type":"boolean","default":false}`
+	loading  = `"load_warehouse":{"title":"Warehouse for loading","description":"A standard warehouse that creates and fills a new table, if the target's is interactive.","type":"string","minLength":1,"maxLength":255}`
 	columns  = `"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}`
 )
 
 // schemas are the parameters (target.params) of each type, as JSON Schemas.
 var schemas = [...]string{
 	Standard: `{"type":"object","additionalProperties":false,"properties":{
-"cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered (CLUSTER BY). Without it the rows lie as they were loaded, that is, by key.",` + columns + `},
+"cluster_by":{"title":"Clustering key","description":"Clustering key (CLUSTER BY) of a new table. Default: by key, as loaded.",` + columns + `},
 ` + loading + `,
 "transient":{"title":"Transient","description":"Makes a new table transient: no Fail-safe, and one day of Time Travel at most.","type":"boolean","default":false},
 ` + searched + `,
@@ -30,7 +30,7 @@ var schemas = [...]string{
 ` + loading + `,
 ` + sdk.KeySampleParameter + `}}`,
 	Interactive: `{"type":"object","additionalProperties":false,"properties":{
-"cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered: those that the queries filter by. Without it the key.",` + columns + `},
+"cluster_by":{"title":"Clustering key","description":"Clustering key of a new table: the columns that queries filter by. Default: the key.",` + columns + `},
 ` + loading + `,
 ` + searched + `,
 ` + sdk.KeySampleParameter + `,

@@ -62,7 +62,7 @@ const parameterSchema = `{
 "$schema":"https://json-schema.org/draft/2020-12/schema",
 "type":"object","additionalProperties":false,
 "properties":{
-"weights":{"title":"Weights","description":"How often each kind of operation is issued, relative to the others. A kind that is left out is not issued. Without weights: 70 lookups, 10 scans, 10 inserts and 10 updates on a table that Loadstone made, and 70 lookups and 10 scans on any other.",
+"weights":{"title":"Weights","description":"Relative frequency of each kind. Default: 70 lookups, 10 scans, 10 inserts and 10 updates on a table that Loadstone made, otherwise 70 lookups and 10 scans.",
 "type":"object","additionalProperties":false,"minProperties":1,
 "examples":[{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10,"DELETE":0}],
 "properties":{
@@ -70,8 +70,8 @@ const parameterSchema = `{
 "RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "INSERT":{"title":"Inserts","description":"Adds one row with a new key.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "UPDATE":{"title":"Updates","description":"Sets a column of one row, found by its key; several where a constraint ties them together.","type":"number","minimum":0,"maximum":1000000,"default":0},
-"DELETE":{"title":"Deletes","description":"Deletes one row by its key: rows that the run has inserted, where their keys are known, and else the coldest of the table, each once; no operation asks for them afterwards. When there are none left, rows are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
-"keys":{"title":"Key distribution","description":"Which rows are touched: all alike (uniform), few rows most often (zipfian), the newest most often (latest), or one after the other (sequential).",
+"DELETE":{"title":"Deletes","description":"Deletes one row by its key, each once: first rows of the run, then the coldest. When none are left, deletes have no effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
+"keys":{"title":"Key distribution","description":"Which rows are touched: all alike, few most often (zipfian), the newest most often (latest), or in order.",
 "type":"string","enum":["uniform","zipfian","latest","sequential"],"default":"uniform"},
 "zipf_theta":{"title":"Skew","description":"Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice, above 1 is extreme.","type":"number","minimum":0,"maximum":5,"default":0.99},
 "zipf_scrambled":{"title":"Scatter hot rows","description":"Zipfian only: spread the hot rows over the whole table instead of its first pages.","type":"boolean","default":true},
@@ -81,7 +81,7 @@ const parameterSchema = `{
 "properties":{
 "min":{"title":"Smallest","type":"integer","minimum":0,"maximum":1048576},
 "max":{"title":"Largest","type":"integer","minimum":0,"maximum":1048576}}},
-"insert_columns":{"title":"Columns of inserts","description":"The columns that INSERT names, in place of those that the database does not fill itself. Columns with a foreign key or a check take the values of an existing row.",
+"insert_columns":{"title":"Columns of inserts","description":"Columns of INSERT, instead of those that the database does not fill. Columns with a foreign key or a check get values of an existing row.",
 "type":"array","minItems":1,"maxItems":255,"uniqueItems":true,"items":{"type":"string","minLength":1}},
 "update_columns":{"title":"Columns of updates","description":"The columns that UPDATE sets, in place of one that no constraint binds.",
 "type":"array","minItems":1,"maxItems":255,"uniqueItems":true,"items":{"type":"string","minLength":1}},

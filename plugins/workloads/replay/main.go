@@ -34,14 +34,14 @@ const parameterSchema = `{
 "$schema":"https://json-schema.org/draft/2020-12/schema",
 "type":"object","additionalProperties":false,
 "properties":{
-"speed":{"title":"Speed","description":"1: the pauses between operations are as they were. 2: half as long. 0: none, as fast as possible. The template decides what the pauses are: with arrival: workload the distances of one schedule, in a closed loop the think time of a connection.",
+"speed":{"title":"Speed","description":"1: the recorded pace. 2: twice as fast. 0: as fast as possible.",
 "type":"number","minimum":0,"maximum":1000000,"default":1},
-"statements":{"title":"Statements","description":"What the lines of a CSV file name: a list of {id, sql, binds: [{name, type}]}. The values of a line are in the order of the binds. A recorded run brings its own.",
+"statements":{"title":"Statements","description":"Statements that a feed names: a list of {id, sql, binds: [{name, type}]}. A recorded run brings its own.",
 "type":"array","maxItems":1000,"items":{"type":"object","additionalProperties":false,"required":["id","sql"],
 "properties":{
 "id":{"title":"Id","type":"string","minLength":1,"maxLength":200},
 "sql":{"title":"SQL","description":"One statement, with parameters written :name.","type":"string","minLength":1,"maxLength":100000},
-"kind":{"title":"Kind","description":"How its figures are grouped. Told by the verb when left out.","enum":["POINT_LOOKUP","RANGE_SCAN","INSERT","UPDATE","DELETE","GENERIC_SQL"]},
+"kind":{"title":"Kind","description":"Kind in figures; by default from the verb.","enum":["POINT_LOOKUP","RANGE_SCAN","INSERT","UPDATE","DELETE","GENERIC_SQL"]},
 "writes":{"title":"Writes","type":"boolean"},
 "columns":{"title":"Result columns","type":"array","maxItems":255,"items":{"type":"string"}},
 "transaction":{"title":"Transaction","description":"How transactions that begin with it are called in figures.","type":"string","maxLength":200},

@@ -53,11 +53,11 @@ const parameterSchema = `{
 "$schema":"https://json-schema.org/draft/2020-12/schema",
 "type":"object","additionalProperties":false,
 "properties":{
-"scale":{"title":"Scale","description":"How many branches the bank has; each brings 10 tellers and 100 000 accounts (about 15 MB). With fewer branches than connections they wait for each other. It must be that of the tables, if they exist already.",
+"scale":{"title":"Scale","description":"Branches, each with 10 tellers and 100 000 accounts (about 15 MB). With fewer branches than connections they wait for each other. Has to match existing tables.",
 "type":"integer","minimum":1,"maximum":100000,"default":1},
-"script":{"title":"Script","description":"tpcb-like: the whole transaction. simple-update: without tellers and branches, so that connections do not wait for each other; the sums of the balances then differ. select-only: reads one account.",
+"script":{"title":"Script","description":"tpcb-like: the whole transaction. simple-update: without tellers and branches. select-only: reads one account.",
 "type":"string","enum":["tpcb-like","simple-update","select-only"],"default":"tpcb-like"},
-"fillfactor":{"title":"Fill factor","description":"How full new tables are packed, in percent; less leaves room for updates on the same page. For tables that are made now.",
+"fillfactor":{"title":"Fill factor","description":"Percent by which new tables are packed.",
 "type":"integer","minimum":10,"maximum":100,"default":100}
 }}`
 

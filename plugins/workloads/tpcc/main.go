@@ -1,7 +1,7 @@
 // Command tpcc is the workload plugin of TPC-C, revision 5.11: nine tables and
 // five transactions of a wholesale supplier. What the specification's application
 // program does between two statements is done here by refs to earlier rows and by
-// SQL, because a generator never sees a result; docs/workloads.md lists each case.
+// SQL, because a generator never sees a result; docs/reference/workloads.md lists each case.
 package main
 
 import (
@@ -47,22 +47,22 @@ const parameterSchema = `{
 "$schema":"https://json-schema.org/draft/2020-12/schema",
 "type":"object","additionalProperties":false,
 "properties":{
-"warehouses":{"title":"Warehouses","description":"The size of the business; each warehouse brings half a million rows (about 100 MB). With fewer warehouses than connections they wait for each other. It must be that of the tables, if they exist already.",
+"warehouses":{"title":"Warehouses","description":"Warehouses, each with half a million rows (about 100 MB). With fewer warehouses than connections they wait for each other. Has to match existing tables.",
 "type":"integer","minimum":1,"maximum":100000,"default":1},
-"terminal_times":{"title":"Keying and think times","description":"Wait before each transaction as a person at a terminal does: 30 seconds in the mean for New-Order, 15 for Payment, 7 to 12 for the others. Each connection is then one terminal; the specification has ten for each warehouse. Without it transactions follow each other at once.",
+"terminal_times":{"title":"Keying and think times","description":"Keying and think times: 30 s on average for New-Order, 15 for Payment, 7 to 12 for the others. A connection is then a terminal; the specification has ten for each warehouse.",
 "type":"boolean","default":false},
-"weights":{"title":"Mix","description":"How many of each transaction are in a shuffled deck, from which every stream draws until it is empty. The default is the specification's mix.",
+"weights":{"title":"Mix","description":"Transactions in the shuffled deck. The default is the specification's mix.",
 "type":"object","additionalProperties":false,"minProperties":1,
 "default":{"new_order":45,"payment":43,"order_status":4,"delivery":4,"stock_level":4},
 "properties":{
-"new_order":{"title":"New-Order","description":"Enters an order of 5 to 15 items; one of a hundred is rolled back. It is the one that is counted.","type":"integer","minimum":0,"maximum":1000,"default":0},
+"new_order":{"title":"New-Order","description":"Enters an order of 5 to 15 items; one of a hundred is rolled back.","type":"integer","minimum":0,"maximum":1000,"default":0},
 "payment":{"title":"Payment","description":"Books a payment of a customer.","type":"integer","minimum":0,"maximum":1000,"default":0},
 "order_status":{"title":"Order-Status","description":"Reads a customer's last order.","type":"integer","minimum":0,"maximum":1000,"default":0},
 "delivery":{"title":"Delivery","description":"Delivers the oldest order of each of the ten districts of a warehouse.","type":"integer","minimum":0,"maximum":1000,"default":0},
 "stock_level":{"title":"Stock-Level","description":"Counts the items of the last 20 orders that are running out.","type":"integer","minimum":0,"maximum":1000,"default":0}}},
-"items":{"title":"Items","description":"Items on sale. TPC-C has 100 000; fewer are for trying things out.",
+"items":{"title":"Items","description":"Items on sale. TPC-C has 100 000.",
 "type":"integer","minimum":100,"maximum":100000,"default":100000},
-"customers_per_district":{"title":"Customers of a district","description":"Customers, and orders to begin with, of each district; a multiple of 10. TPC-C has 3000; fewer are for trying things out.",
+"customers_per_district":{"title":"Customers of a district","description":"Customers, and initial orders, of each district; a multiple of 10. TPC-C has 3000.",
 "type":"integer","minimum":20,"maximum":3000,"multipleOf":10,"default":3000}
 }}`
 

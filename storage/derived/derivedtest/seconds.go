@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Second is how docs/refresh.md puts an execution e of a run r into a second.
+// Second is how docs/reference/sql-tables.md puts an execution e of a run r into a second.
 const Second = "greatest(floor(extract(epoch FROM e.due_at - r.started_at) + " +
 	"e.app_elapsed_ms::numeric * 0.001), 0)::integer"
 

@@ -7940,7 +7940,7 @@ export interface components {
             pending_refresh_count: number;
             /**
              * Format: int64
-             * @description Runs that wait for room on the nodes.
+             * @description Runs queued for capacity on nodes.
              */
             queue_depth: number;
             /**

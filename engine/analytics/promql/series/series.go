@@ -1,5 +1,5 @@
 // Package series shows the segment of a run as Prometheus sees the world: counters, gauges and native histograms with
-// labels, sampled once a second. docs/telemetry.md lists them.
+// labels, sampled once a second. docs/guides/dashboards.md lists them.
 //
 // A counter starts with 0 when the run starts and has a sample at the end of each second of the run, also of those in
 // which nothing happened; after the last one a marker says that it is stale. So rate() over any window inside of the

@@ -472,20 +472,20 @@ func TestCertificatesArePasted(t *testing.T) {
 	}
 }
 
-// TestEveryParameterIsDocumented: docs/postgres.md says of each how it is honoured.
+// TestEveryParameterIsDocumented: docs/reference/postgres.md says of each how it is honoured.
 func TestEveryParameterIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/postgres.md")
+	text, err := os.ReadFile("../../../../docs/reference/postgres.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range Parameters {
 		told := false
 		for line := range strings.Lines(string(text)) {
-			parameter, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-			told = told || strings.HasPrefix(line, "| ") && strings.Contains(parameter, "`"+name+"`")
+			parameter, _, _ := strings.Cut(strings.TrimPrefix(line, "- "), ": ")
+			told = told || strings.HasPrefix(line, "- ") && strings.Contains(parameter, "`"+name+"`")
 		}
 		if !told {
-			t.Errorf("docs/postgres.md has no line of %s", name)
+			t.Errorf("docs/reference/postgres.md has no line of %s", name)
 		}
 	}
 }

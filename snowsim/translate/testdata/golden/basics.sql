@@ -171,15 +171,15 @@ name text | state text | type text | size text | min_cluster_count fixed(38,0) |
 
 MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE
 ----
-error 000002 (0A000): Unsupported feature 'MERGE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'MERGE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 TRUNCATE TABLE t
 ----
-error 000002 (0A000): Unsupported feature 'TRUNCATE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'TRUNCATE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 INSERT OVERWRITE INTO t VALUES (1)
 ----
-error 000002 (0A000): Unsupported feature 'INSERT OVERWRITE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'INSERT OVERWRITE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 REVOKE SELECT ON TABLE t FROM ROLE r
 ----
@@ -187,31 +187,31 @@ error 002003 (42S02): SQL compilation error:\nTable 'LOADSTONE.PUBLIC.T' does no
 
 DESCRIBE TABLE t
 ----
-error 000002 (0A000): Unsupported feature 'DESCRIBE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'DESCRIBE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 EXPLAIN SELECT 1
 ----
-error 000002 (0A000): Unsupported feature 'EXPLAIN'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'EXPLAIN'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE DATABASE d
 ----
-error 000002 (0A000): Unsupported feature 'CREATE DATABASE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE DATABASE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE TEMPORARY TABLE t (id INT)
 ----
-error 000002 (0A000): Unsupported feature 'CREATE TEMPORARY'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE TEMPORARY'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE INDEX i ON t (id)
 ----
-error 000002 (0A000): Unsupported feature 'CREATE INDEX'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE INDEX'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 DROP SCHEMA s
 ----
-error 000002 (0A000): Unsupported feature 'DROP SCHEMA'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'DROP SCHEMA'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SHOW COLUMNS
 ----
-error 000002 (0A000): Unsupported feature 'SHOW COLUMNS'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'SHOW COLUMNS'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SHOW DATABASES
 ----
@@ -220,35 +220,35 @@ created_on timestamp_ltz | name text | is_default text | is_current text | origi
 
 SHOW TABLES IN ACCOUNT
 ----
-error 000002 (0A000): Unsupported feature 'SHOW … IN ACCOUNT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'SHOW … IN ACCOUNT'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SHOW GRANTS TO ROLE r
 ----
-error 000002 (0A000): Unsupported feature 'SHOW GRANTS other than ON TABLE, VIEW, SCHEMA or WAREHOUSE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'SHOW GRANTS other than ON TABLE, VIEW, SCHEMA or WAREHOUSE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT * FROM INFORMATION_SCHEMA.SCHEMATA
 ----
-error 000002 (0A000): Unsupported feature 'INFORMATION_SCHEMA.SCHEMATA'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'INFORMATION_SCHEMA.SCHEMATA'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT * FROM TABLE(RESULT_SCAN('x'))
 ----
-error 000002 (0A000): Unsupported feature 'TABLE(RESULT_SCAN)'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'TABLE(RESULT_SCAN)'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT 1 INTERSECT SELECT 2
 ----
-error 000002 (0A000): Unsupported feature 'INTERSECT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'INTERSECT'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT 1 GROUP BY ALL
 ----
-error 000002 (0A000): Unsupported feature 'GROUP BY ALL'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'GROUP BY ALL'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 WITH RECURSIVE c AS (SELECT 1) SELECT * FROM c
 ----
-error 000002 (0A000): Unsupported feature 'WITH RECURSIVE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'WITH RECURSIVE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT * FROM VALUES (1)
 ----
-error 000002 (0A000): Unsupported feature 'FROM VALUES'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'FROM VALUES'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT $1
 ----
@@ -268,19 +268,19 @@ error 002140 (42601): SQL compilation error:\nUnknown function IDENTIFIER.
 
 CREATE TABLE t (id INT DEFAULT 1)
 ----
-error 000002 (0A000): Unsupported feature 'a column with DEFAULT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'a column with DEFAULT'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE TABLE t (id INT AUTOINCREMENT START 5)
 ----
-error 000002 (0A000): Unsupported feature 'AUTOINCREMENT with a start or an increment'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'AUTOINCREMENT with a start or an increment'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE TABLE t (id INT, CONSTRAINT pk PRIMARY KEY (id))
 ----
-error 000002 (0A000): Unsupported feature 'a named CONSTRAINT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'a named CONSTRAINT'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE TABLE t LIKE s
 ----
-error 000002 (0A000): Unsupported feature 'CREATE TABLE … LIKE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE TABLE … LIKE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 ALTER SESSION SET QUERY_TAG
 ----
@@ -288,13 +288,13 @@ error 001003 (42000): SQL compilation error:\nsyntax error line 1 at position 27
 
 ALTER ROLE r RENAME TO s
 ----
-error 000002 (0A000): Unsupported feature 'ALTER ROLE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'ALTER ROLE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 COMMENT ON COLUMN t.id IS 'x'
 ----
-error 000002 (0A000): Unsupported feature 'COMMENT ON COLUMN'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'COMMENT ON COLUMN'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 ALTER WAREHOUSE wh ABORT ALL QUERIES
 ----
-error 000002 (0A000): Unsupported feature 'ALTER WAREHOUSE … ABORT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'ALTER WAREHOUSE … ABORT'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 

@@ -155,11 +155,11 @@ Statement executed successfully.
 
 ALTER TABLE c RENAME COLUMN n TO renamed
 ----
-error 000002 (0A000): Unsupported feature 'ALTER TABLE … RENAME'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'ALTER TABLE … RENAME'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 ALTER TABLE c CLUSTER BY (id)
 ----
-error 000002 (0A000): Unsupported feature 'ALTER TABLE … CLUSTER'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'ALTER TABLE … CLUSTER'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 ALTER TABLE c ADD SEARCH OPTIMIZATION ON EQUALITY(id, text)
 ----
@@ -285,15 +285,15 @@ error 391420 (0A000): SQL compilation error:\nCREATE OR ALTER TABLE: a new colum
 
 CREATE OR ALTER TABLE altered (A VARCHAR, B VARCHAR, D VARIANT)
 ----
-error 000002 (0A000): Unsupported feature 'CREATE OR ALTER TABLE that changes the type of a column'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE OR ALTER TABLE that changes the type of a column'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE OR ALTER HYBRID TABLE altered (A INT PRIMARY KEY)
 ----
-error 000002 (0A000): Unsupported feature 'CREATE OR ALTER HYBRID'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE OR ALTER HYBRID'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE OR ALTER VIEW altered AS SELECT 1 AS A
 ----
-error 000002 (0A000): Unsupported feature 'CREATE OR ALTER VIEW'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE OR ALTER VIEW'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT COMMENT FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'ALTERED'
 ----
@@ -307,5 +307,5 @@ INDEX fixed(38,0) | PATH text
 
 SELECT f.VALUE FROM TABLE(FLATTEN(INPUT => PARSE_JSON('{"a": 1}'), OUTER => TRUE)) f
 ----
-error 000002 (0A000): Unsupported feature 'FLATTEN with more than INPUT'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'FLATTEN with more than INPUT'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 

@@ -117,19 +117,19 @@ error 002025 (42S21): SQL compilation error:\nduplicate column name 'A'
 
 CREATE SECURE VIEW v4 AS SELECT 1 AS x
 ----
-error 000002 (0A000): Unsupported feature 'CREATE SECURE'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE SECURE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE VIEW v4 (a) AS SELECT 1
 ----
-error 000002 (0A000): Unsupported feature 'a view with a list of columns'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'a view with a list of columns'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE VIEW IF NOT EXISTS v4 AS SELECT 1 AS x
 ----
-error 000002 (0A000): Unsupported feature 'CREATE VIEW IF NOT EXISTS'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'CREATE VIEW IF NOT EXISTS'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 SELECT * FROM v1 SAMPLE (10)
 ----
-error 000002 (0A000): Unsupported feature 'SAMPLE of a view'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
+error 000002 (0A000): Unsupported feature 'SAMPLE of a view'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
 
 CREATE VIEW GUARDED_VIEWS.v4 AS SELECT 1 AS x
 ----
