@@ -51,7 +51,6 @@ var named = map[string]string{
 	"engine/plan/prepare/access.go":       "a lock of rows is a right of UPDATE in one dialect of SQL",
 	"engine/plan/prepare/readonly.go":     "functions that write are refused by their names, whatever database has them",
 
-	"engine/analytics/snowflakeexport/check.go": "the cure is a command, whose flag has this name",
 }
 
 // TestTheCoreNamesNoProduct: what differs between databases is told by their drivers
