@@ -50,7 +50,6 @@ var named = map[string]string{
 	"engine/stream/connector/settings.go": "the type of a sink is a word of statements, as the user writes it",
 	"engine/plan/prepare/access.go":       "a lock of rows is a right of UPDATE in one dialect of SQL",
 	"engine/plan/prepare/readonly.go":     "functions that write are refused by their names, whatever database has them",
-
 }
 
 // TestTheCoreNamesNoProduct: what differs between databases is told by their drivers

@@ -28,8 +28,9 @@ func (a *stageArea) refuse(w http.ResponseWriter, r *stageRefusal) {
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(r.status)
+	//nolint:gosec // what comes from the request is escaped, and it is XML
 	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="utf-8"?><Error><Code>%s</Code><Message>%s</Message>`+
-		`<AuthenticationErrorDetail>%s</AuthenticationErrorDetail></Error>`, //nolint:gosec // it is escaped, and XML
+		`<AuthenticationErrorDetail>%s</AuthenticationErrorDetail></Error>`,
 		r.code, escapeXML(r.text), r.details)
 }
 

@@ -14,8 +14,8 @@ import (
 // maxListenIdle is how long nothing may be heard until the connection is asked whether it is there.
 const maxListenIdle = 30 * time.Second
 
-// listen calls heard once it listens to a channel, on a connection of its own, so that none is taken that others wait for,
-// and for each notification, until ctx ends or the connection is lost; what says to what it listens.
+// listen calls heard once it listens to a channel, on a connection of its own, so that none is taken that others wait
+// for, and for each notification, until ctx ends or the connection is lost; what says to what it listens.
 func listen(ctx context.Context, pool *pgxpool.Pool, channel, what string, heard func()) error {
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig.Copy())
 	if err != nil {

@@ -56,7 +56,8 @@ func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err e
 			Code:    engine.CodeInvalid,
 			Cause:   err,
 			Message: "The key by which nodes are known cannot be decrypted.",
-			Hint:    "Restore the table node_authority from a backup; without it all nodes join again: see docs/operate/security.md.",
+			Hint: "Restore the table node_authority from a backup; without it all nodes join again: see " +
+				"docs/operate/security.md.",
 		}
 	}
 	return a, nil

@@ -179,8 +179,8 @@ func (e *Export) userError(err error) error {
 			Code:    engine.CodeUnavailable,
 			Cause:   err,
 			Message: "Another transaction of the account holds what is to be written: " + Sentence(said.Message),
-			Hint: "It is tried again. An account ends a transaction that nobody uses after five minutes; SHOW LOCKS IN ACCOUNT " +
-				"shows whose it is.",
+			Hint: "It is tried again. An account ends a transaction that nobody uses after five minutes; " +
+				"SHOW LOCKS IN ACCOUNT shows whose it is.",
 		}
 	case said.Class == engine.ErrClassCancelled && said.Code == codeCancelled:
 		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,

@@ -76,8 +76,8 @@ type probe struct {
 	ask          func(ctx context.Context, c *checker) (held bool, found string, err error)
 }
 
-// CheckConformance asks an account, in the schema of its connection, whether what Loadstone assumes of it holds. It makes
-// tables with names of its own and drops them. An error is of an account that cannot be asked at all.
+// CheckConformance asks an account, in the schema of its connection, whether what Loadstone assumes of it holds. It
+// makes tables with names of its own and drops them. An error is of an account that cannot be asked at all.
 func CheckConformance(ctx context.Context, db target.Database) (Conformance, error) {
 	c := &checker{db: db, out: &Conformance{Account: "snowflake"}, missing: map[string]bool{}}
 	info, err := db.Check(ctx)
@@ -167,7 +167,8 @@ func executed(sql ...string) func(context.Context, *checker) (bool, string, erro
 	}
 }
 
-// refused asks whether a statement is refused, with one of these numbers where any are given. What is found is the number.
+// refused asks whether a statement is refused, with one of these numbers where any are given. What is found is the
+// number.
 func refused(sql string, codes ...string) func(context.Context, *checker) (bool, string, error) {
 	return func(ctx context.Context, c *checker) (bool, string, error) {
 		err := c.db.Exec(ctx, sql)

@@ -19,8 +19,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/schema"
 )
 
-// Parameters are what libpq documents, up to version 18, and what pgx and Loadstone know besides. docs/reference/postgres.md says
-// how each is honoured.
+// Parameters are what libpq documents, up to version 18, and what pgx and Loadstone know besides.
+// docs/reference/postgres.md says how each is honoured.
 var Parameters = []string{
 	"application_name",
 	"authtype",
