@@ -22,8 +22,6 @@ type account struct {
 	login func(data map[string]any) map[string]any
 	// parameters are those that a session has whatever its log-in asked for; ALTER SESSION changes nothing.
 	parameters map[string]string
-	// respells: they are the session's own, told in other words.
-	respells bool
 	// deaf lets aborts fail.
 	deaf atomic.Bool
 
@@ -192,13 +190,10 @@ func (a *account) showParameters() map[string]any {
 	asked, _ := a.logins[len(a.logins)-1]["SESSION_PARAMETERS"].(map[string]any)
 	var list [][]any
 	for name, value := range asked {
-		level := "SESSION"
 		if other, ok := a.parameters[name]; ok {
-			if value, level = other, "ACCOUNT"; a.respells {
-				level = "SESSION"
-			}
+			value = other
 		}
-		list = append(list, []any{name, fmt.Sprint(value), level})
+		list = append(list, []any{name, fmt.Sprint(value), "SESSION"}) // the log-in has set them all
 	}
 	return rows([]string{"key:text", "value:text", "level:text"}, list...)
 }

@@ -354,6 +354,12 @@ func (d *database) useHouse(s session, use string) {
 // errHouse marks a session that could not be brought onto its warehouse, and is of no use.
 var errHouse = errors.New("the session is on another warehouse")
 
+// houseless is an error after which nobody knows which warehouse the session is on.
+type houseless struct{ error }
+
+// Unwrap marks it with errHouse.
+func (e houseless) Unwrap() []error { return []error{e.error, errHouse} }
+
 // usesWarehouse finds USE WAREHOUSE.
 var usesWarehouse = regexp.MustCompile(`(?i)^\s*USE\s+WAREHOUSE\s`)
 
@@ -419,7 +425,10 @@ func (d *database) Exec(ctx context.Context, texts ...string) error {
 		}
 		if err := d.withSession(ctx, func(s session) error {
 			_, err := s.ExecContext(ctx, sql, nil)
-			if err == nil && usesWarehouse.MatchString(sql) {
+			if usesWarehouse.MatchString(sql) {
+				if err != nil {
+					return houseless{err} // the account may have executed it all the same
+				}
 				d.useHouse(s, sql)
 			}
 			return err

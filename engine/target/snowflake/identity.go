@@ -47,30 +47,60 @@ type tokenSource struct {
 	mu      sync.Mutex
 	token   string
 	expires time.Time
+	asked   *tokenAnswer // the fetch under way
 	now     func() time.Time
+}
+
+// tokenAnswer is one fetch, for all log-ins that wait for it; token and err are there when done is closed.
+type tokenAnswer struct {
+	done  chan struct{}
+	token string
+	err   error
 }
 
 func newTokenSource(fetch func(ctx context.Context) (string, time.Time, error)) *tokenSource {
 	return &tokenSource{fetch: fetch, now: time.Now}
 }
 
-// get returns a token that is good for a while yet; many log-ins at a time ask for one together.
+// get returns a token that is good for a while yet. Many log-ins at a time wait for one fetch, each no longer than its
+// own context; the end of one of them does not end the fetch of the others.
 func (t *tokenSource) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.token != "" && t.now().Before(t.expires) {
+		defer t.mu.Unlock()
 		return t.token, nil
 	}
+	answer := t.asked
+	if answer == nil {
+		answer = &tokenAnswer{done: make(chan struct{})}
+		t.asked = answer
+		go t.ask(context.WithoutCancel(ctx), answer)
+	}
+	t.mu.Unlock()
+	select {
+	case <-answer.done:
+		return answer.token, answer.err
+	case <-ctx.Done():
+		return "", refusedToken(ctx.Err(), "Whatever gives the token, an authorization server or an identity provider, has "+
+			"not answered yet.", "The log-in ended before its token was there.")
+	}
+}
+
+// ask fetches a token and tells it to all that wait.
+func (t *tokenSource) ask(ctx context.Context, answer *tokenAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	token, expires, err := t.fetch(ctx)
-	if err != nil {
-		return "", err
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if answer.err = err; err == nil {
+		answer.token = token
+		now := t.now()
+		// A token that lives shorter than the margin is good for half of its life.
+		t.token, t.expires = token, expires.Add(-min(tokenMargin, expires.Sub(now)/2))
 	}
-	now := t.now()
-	// A token that lives shorter than the margin is good for half of its life.
-	t.token, t.expires = token, expires.Add(-min(tokenMargin, expires.Sub(now)/2))
-	return token, nil
+	t.asked = nil
+	close(answer.done)
 }
 
 // forget has the next log-in get a new token: the account did not take this one.

@@ -177,9 +177,6 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 
 func (d *database) load(ctx context.Context, s session, insert string, b *batch, next func() (plugin.Rows, error),
 	progress func(rows int64)) (total int64, err error) {
-	if _, err := s.ExecContext(ctx, "BEGIN", nil); err != nil {
-		return 0, err
-	}
 	defer func() {
 		if err == nil || breaksSession(err) {
 			return // the session goes, and its transaction with it
@@ -190,6 +187,10 @@ func (d *database) load(ctx context.Context, s session, insert string, b *batch,
 			err = errors.Join(err, fmt.Errorf("%w: %w", errNotUndone, failed))
 		}
 	}()
+	// Also a BEGIN whose answer is an error may have been executed.
+	if _, err := s.ExecContext(ctx, "BEGIN", nil); err != nil {
+		return 0, err
+	}
 	flush := func() error {
 		if b.rows == 0 {
 			return nil
@@ -245,5 +246,5 @@ func (d *database) load(ctx context.Context, s session, insert string, b *batch,
 
 var (
 	errIncomplete = errors.New("the account inserted another number of rows")
-	errNotUndone  = errors.New("the rows could not be taken back at once; they go with the session")
+	errNotUndone  = errors.New("what was executed could not be taken back at once; it goes with the session")
 )

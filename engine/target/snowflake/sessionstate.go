@@ -3,6 +3,7 @@ package snowflake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,12 +78,29 @@ func (p parameter) sql() string {
 	return p.name + " = '" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(p.value) + "'"
 }
 
-// has reports whether a value that the account tells is the parameter's.
+// utc are the names of the time zone UTC.
+var utc = []string{
+	"UTC",
+	"Etc/UTC",
+	"UCT",
+	"Etc/UCT",
+	"Universal",
+	"Etc/Universal",
+	"Zulu",
+	"Etc/Zulu",
+	"GMT",
+	"Etc/GMT",
+}
+
+// has reports whether a value that the account tells is the parameter's, in a spelling that means the same.
 func (p parameter) has(value string) bool {
-	if p.text {
+	switch p.name {
+	case "QUERY_TAG":
 		return value == p.value
+	case "TIMEZONE":
+		return slices.ContainsFunc(utc, func(name string) bool { return strings.EqualFold(name, value) })
 	}
-	return strings.EqualFold(value, p.value)
+	return strings.EqualFold(value, p.value) // letters of formats and of booleans count alike
 }
 
 // takeSession makes a session ours after its log-in: what the log-in asked for is compared with what the account
@@ -96,7 +114,7 @@ func (d *database) takeSession(ctx context.Context, s session) error {
 					"default."}
 		}
 	}
-	stray, err := d.strayParameters(ctx, s, false)
+	stray, err := d.strayParameters(ctx, s)
 	if err != nil || len(stray) == 0 {
 		return err
 	}
@@ -106,7 +124,7 @@ func (d *database) takeSession(ctx context.Context, s session) error {
 	}
 	_, refused := s.ExecContext(ctx, "ALTER SESSION SET "+strings.Join(set, " "), nil)
 	if refused == nil {
-		if stray, err = d.strayParameters(ctx, s, true); err != nil || len(stray) == 0 {
+		if stray, err = d.strayParameters(ctx, s); err != nil || len(stray) == 0 {
 			return err
 		}
 	} else if !refusedByServer(refused) {
@@ -122,9 +140,8 @@ func (d *database) takeSession(ctx context.Context, s session) error {
 			"which level each is set; ask an administrator."}
 }
 
-// strayParameters are those that the session has otherwise. What the account does not list, it does not have. Once they
-// were set again, a value that the account tells as the session's own is ours, in a spelling of the account's.
-func (d *database) strayParameters(ctx context.Context, s session, set bool) ([]parameter, error) {
+// strayParameters are those that the session has otherwise. What the account does not list, it does not have.
+func (d *database) strayParameters(ctx context.Context, s session) ([]parameter, error) {
 	rs, err := query(ctx, s, "SHOW PARAMETERS IN SESSION", nil)
 	switch {
 	case refusedByServer(err) && !breaksSession(err):
@@ -132,29 +149,26 @@ func (d *database) strayParameters(ctx context.Context, s session, set bool) ([]
 	case err != nil:
 		return nil, d.explain(err)
 	}
-	key, value, level := -1, -1, -1
+	key, value := -1, -1
 	for i, name := range rs.Columns {
 		switch strings.ToLower(name) {
 		case "key":
 			key = i
 		case "value":
 			value = i
-		case "level":
-			level = i
 		}
 	}
 	if key < 0 || value < 0 {
 		return nil, nil
 	}
-	has, own := make(map[string]string, len(rs.Rows)), map[string]bool{}
+	has := make(map[string]string, len(rs.Rows))
 	for _, row := range rs.Rows {
 		name, _ := row[key].(string)
-		own[strings.ToUpper(name)] = set && level >= 0 && row[level] == "SESSION"
 		has[strings.ToUpper(name)], _ = row[value].(string)
 	}
 	var stray []parameter
 	for _, p := range d.sessionParameters() {
-		if have, listed := has[p.name]; listed && !p.has(have) && !own[p.name] {
+		if have, listed := has[p.name]; listed && !p.has(have) {
 			stray = append(stray, p)
 		}
 	}

@@ -93,17 +93,26 @@ func TestStraySessionIsRefused(t *testing.T) {
 	}
 }
 
-// TestASpellingOfTheAccountIsTaken: a value that the account tells in other words is set once more, and taken then.
+// TestASpellingOfTheAccountIsTaken: a value that the account tells in other words is taken as it is, another value is not.
 func TestASpellingOfTheAccountIsTaken(t *testing.T) {
 	a := newAccount(t)
-	a.parameters, a.respells = map[string]string{"TIMEZONE": "Etc/UTC"}, true
+	a.parameters = map[string]string{"TIMEZONE": "Etc/UTC", "AUTOCOMMIT": "TRUE", "DATE_OUTPUT_FORMAT": "yyyy-mm-dd",
+		"TIMESTAMP_TYPE_MAPPING": "timestamp_ntz"}
 	db := openDSN(t, a.dsn(), target.Config{})
 	defer func() { _ = db.Close() }()
 	if _, err := db.Query(t.Context(), "SELECT 1"); err != nil {
 		t.Error(err)
 	}
-	if len(a.requests) != 2 || a.requests[0].SQLText != "ALTER SESSION SET TIMEZONE = 'UTC'" {
+	if len(a.requests) != 1 || a.requests[0].SQLText != "SELECT 1" {
 		t.Errorf("%+v", a.requests)
+	}
+	for name, value := range map[string]string{"TIMEZONE": "Europe/London", "QUERY_TAG": strings.ToUpper(db.tag()),
+		"LOCK_TIMEOUT": "4320", "ROWS_PER_RESULTSET": "00"} {
+		for _, p := range db.sessionParameters() {
+			if p.name == name && p.has(value) {
+				t.Errorf("%s = %s is taken", name, value)
+			}
+		}
 	}
 }
 

@@ -118,18 +118,21 @@ func (d *database) InTransaction(ctx context.Context, name string, f func(target
 		return err
 	}
 	t := together{d, s}
-	if err = t.Exec(ctx, fmt.Sprintf("ALTER SESSION SET AUTOCOMMIT = FALSE LOCK_TIMEOUT = %d",
-		int(target.LockPatience.Seconds()))); err == nil {
-		err = t.run(ctx, name, f)
-		if !breaksSession(err) {
-			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-			if failed := t.Exec(after, "ALTER SESSION SET AUTOCOMMIT = TRUE LOCK_TIMEOUT = "+lockTimeout); failed != nil {
-				d.give(s, errNotUndone) // the session is of no use for others
-				cancel()
-				return err
-			}
-			cancel()
-		}
+	if err := t.Exec(ctx, fmt.Sprintf("ALTER SESSION SET AUTOCOMMIT = FALSE LOCK_TIMEOUT = %d",
+		int(target.LockPatience.Seconds()))); err != nil {
+		d.give(s, errNotUndone) // the account may have executed it all the same
+		return err
+	}
+	err = t.run(ctx, name, f)
+	if breaksSession(err) {
+		d.give(s, err)
+		return err
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if failed := t.Exec(after, "ALTER SESSION SET AUTOCOMMIT = TRUE LOCK_TIMEOUT = "+lockTimeout); failed != nil {
+		d.give(s, errNotUndone) // the session is of no use for others
+		return err
 	}
 	d.give(s, err)
 	return err
