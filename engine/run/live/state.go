@@ -189,8 +189,12 @@ func ApplyWarehouse(p *engine.LiveState, w *engine.Warehouse, credits *float64) 
 	shown := *w
 	shown.Raw = nil
 	p.Warehouse = &shown
+	var clusters any // null where the edition knows none, and the number itself where it does
+	if w.StartedClusters != nil {
+		clusters = *w.StartedClusters
+	}
 	p.CustomMetrics.SFBench = map[string]any{"warehouse": w.Name, "running": w.Running, "queued": w.Queued,
-		"clusters": w.StartedClusters, "credits": credits}
+		"clusters": clusters, "credits": credits}
 }
 
 // ApplyPoint shows a stored second as what is live.
