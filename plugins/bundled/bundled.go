@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 
@@ -63,32 +64,55 @@ func Modules() (map[string]func() ([]byte, error), error) {
 	return modules, nil
 }
 
-// Reference is the file that the others are compressed by, and DictionaryID says so in
-// them. Each guest in Go brings the same runtime and the same SDK, and is mostly a part of
-// another. A run on Postgres needs this one in any case.
-const (
-	Reference    = "postgres.wasm"
-	DictionaryID = 1
+// Reference is the file by which, directly or not, the others are compressed. Each guest in Go brings the same runtime and
+// the same SDK, and is mostly a part of another. A run on Postgres needs this one in any case.
+const Reference = "postgres.wasm"
+
+// reference is a file by which others are compressed. It is decompressed once, and kept, since their decoder reads in it.
+type reference struct {
+	name, folder string
+	dictionaryID uint32     // in the files that are compressed by it
+	by           *reference // nil for Reference
+
+	once    sync.Once
+	content []byte
+	decoder *zstd.Decoder // safe for concurrent use
+	err     error
+}
+
+var (
+	postgres          = &reference{name: Reference, folder: "dist", dictionaryID: 1}
+	snowflakeStandard = &reference{name: "snowflake_standard.wasm", folder: "snowflake", dictionaryID: 2, by: postgres}
 )
 
-// reference is decompressed once, and kept, since the decoder of the others reads in it.
-var reference = sync.OnceValues(func() ([]byte, error) {
-	d, err := newDecoder()
-	if err != nil {
-		return nil, err
+// referenceOf is what a file is compressed by: one that has most of the same libraries. It is nil for Reference.
+func referenceOf(name string) *reference {
+	switch name {
+	case postgres.name:
+		return nil
+	case "snowflake_hybrid.wasm", "snowflake_interactive.wasm":
+		return snowflakeStandard
 	}
-	defer d.Close()
-	return decompress(d, folders[0], Reference)
-})
+	return postgres
+}
 
-// decoder is made for the first module that is asked for; it is safe for concurrent use.
-var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	content, err := reference()
-	if err != nil {
-		return nil, err
+// ReferenceOf returns the name of the file that a file is compressed by, "" for none, and the number of its dictionary.
+func ReferenceOf(name string) (file string, dictionaryID uint32) {
+	if r := referenceOf(name); r != nil {
+		return r.name, r.dictionaryID
 	}
-	return newDecoder(zstd.WithDecoderDictRaw(DictionaryID, content))
-})
+	return "", 0
+}
+
+func (r *reference) load() error {
+	r.once.Do(func() {
+		at := slices.IndexFunc(folders, func(f folder) bool { return f.path == r.folder })
+		if r.content, r.err = decompress(folders[at], r.name, r.by); r.err == nil {
+			r.decoder, r.err = newDecoder(zstd.WithDecoderDictRaw(r.dictionaryID, r.content))
+		}
+	})
+	return r.err
+}
 
 func newDecoder(options ...zstd.DOption) (*zstd.Decoder, error) {
 	d, err := zstd.NewReader(nil,
@@ -100,21 +124,31 @@ func newDecoder(options ...zstd.DOption) (*zstd.Decoder, error) {
 }
 
 func unpack(f folder, name string) ([]byte, error) {
-	if name == Reference {
-		content, err := reference()
-		return bytes.Clone(content), err
+	for _, r := range []*reference{postgres, snowflakeStandard} {
+		if r.name == name {
+			err := r.load()
+			return bytes.Clone(r.content), err
+		}
 	}
-	d, err := decoder()
-	if err != nil {
-		return nil, err
-	}
-	return decompress(d, f, name)
+	return decompress(f, name, referenceOf(name))
 }
 
-func decompress(d *zstd.Decoder, f folder, name string) ([]byte, error) {
+func decompress(f folder, name string, by *reference) ([]byte, error) {
 	small, err := f.files.ReadFile(f.path + "/" + name + compressedSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundled plugin %s: %w", name, err)
+	}
+	var d *zstd.Decoder
+	if by == nil {
+		if d, err = newDecoder(); err != nil {
+			return nil, err
+		}
+		defer d.Close()
+	} else {
+		if err := by.load(); err != nil {
+			return nil, err
+		}
+		d = by.decoder
 	}
 	wasm, err := d.DecodeAll(small, nil)
 	if err != nil {

@@ -1,6 +1,5 @@
-import '@fontsource-variable/inter/wght.css';
-import '@fontsource-variable/jetbrains-mono/wght.css';
 import 'uplot/dist/uPlot.min.css';
+import './design/fonts.css';
 import './design/tokens.css';
 import './design/base.css';
 import './design/controls.css';

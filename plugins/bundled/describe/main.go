@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
@@ -55,8 +54,11 @@ func run(ctx context.Context, folder string, files []string) error {
 			// What a build without Snowflake leaves out.
 			into = filepath.Join(filepath.Dir(folder), "snowflake")
 		}
-		if err := os.WriteFile(filepath.Join(into, filepath.Base(path)+".zst"), pack(filepath.Base(path), wasm),
-			0o600); err != nil {
+		small, err := pack(filepath.Base(path), wasm)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(into, filepath.Base(path)+".zst"), small, 0o600); err != nil {
 			return fmt.Errorf("writing a compressed plugin: %w", err)
 		}
 	}
@@ -75,32 +77,30 @@ func run(ctx context.Context, folder string, files []string) error {
 	return nil
 }
 
-// compressor compresses files by name: the reference alone, the others by it.
-func compressor(files []string) (func(name string, wasm []byte) []byte, error) {
-	at := slices.IndexFunc(files, func(path string) bool { return filepath.Base(path) == bundled.Reference })
-	if at < 0 {
-		return nil, fmt.Errorf("compressing the plugins: %s, which the others are compressed by, is not among them",
-			bundled.Reference)
-	}
-	content, err := os.ReadFile(files[at])
-	if err != nil {
-		return nil, fmt.Errorf("reading a plugin: %w", err)
-	}
-	// One goroutine, for the bytes not to depend on the machine.
-	options := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(8 << 20)}
-	alone, err := zstd.NewWriter(nil, options...)
-	if err != nil {
-		return nil, fmt.Errorf("compressing the plugins: %w", err)
-	}
-	others, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderDictRaw(bundled.DictionaryID, content))...)
-	if err != nil {
-		return nil, fmt.Errorf("compressing the plugins: %w", err)
-	}
-	return func(name string, wasm []byte) []byte {
-		if name == bundled.Reference {
-			return alone.EncodeAll(wasm, nil)
+// compressor compresses files by name, each by its reference.
+func compressor(files []string) (func(name string, wasm []byte) ([]byte, error), error) {
+	content := map[string][]byte{}
+	for _, path := range files {
+		wasm, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading a plugin: %w", err)
 		}
-		return others.EncodeAll(wasm, nil)
+		content[filepath.Base(path)] = wasm
+	}
+	return func(name string, wasm []byte) ([]byte, error) {
+		// One goroutine, for the bytes not to depend on the machine.
+		options := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+			zstd.WithWindowSize(8 << 20)}
+		if reference, id := bundled.ReferenceOf(name); reference != "" {
+			if content[reference] == nil {
+				return nil, fmt.Errorf("compressing %s: %s, which it is compressed by, is not among the plugins", name, reference)
+			}
+			options = append(options, zstd.WithEncoderDictRaw(id, content[reference]))
+		}
+		w, err := zstd.NewWriter(nil, options...)
+		if err != nil {
+			return nil, fmt.Errorf("compressing %s: %w", name, err)
+		}
+		return w.EncodeAll(wasm, nil), nil
 	}, nil
 }
