@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -71,9 +71,11 @@ func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connect
 			Detail:      s.Runs.Detail,
 			Account:     stager,
 			Cure:        SnowflakeSchemaCommand(connection),
-			SegmentWait: 10 * time.Second,
 			StatusStore: b,
 			RaiseEpochs: s.Store.RaiseRefreshEpochs,
+			IngestPending: func(ctx context.Context, runID string) (bool, error) {
+				return s.Store.IngestPending(ctx, ingest.Table, runID)
+			},
 		}
 		r, err = e.Run(ctx, c, prove)
 		if err == nil && b.whole && t.pendingExports.CompareAndSwap(true, false) {

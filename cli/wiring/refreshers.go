@@ -140,7 +140,12 @@ func (c *refreshers) refresh(
 	if claim.Table == ingest.Table {
 		in := *c.ingest
 		in.Target, in.Cores = db, ingestCores(c.own)
-		return in.Run(ctx, claim, prove)
+		r, err := in.Run(ctx, claim, prove)
+		if err == nil && !r.Unchanged {
+			// Its segment is another one than that which was taken to the account, if any was.
+			_, err = c.store.TakeInAgain(ctx, snowflakeexport.Table, []string{claim.Subtask})
+		}
+		return r, err
 	}
 	table, err := c.store.DynamicTable(ctx, claim.Table)
 	if err != nil {

@@ -94,6 +94,14 @@ const staleRunsSQL = `SELECT t.name, t.status = 'ACTIVE' AND NOT x.given_up, x.r
 		FROM (` + staleSQL + `) y ORDER BY given_up, at, run_id LIMIT $1) x
 	WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'`
 
+// IngestPending tells whether an INGEST table that is active is still to take in a run, as it is now.
+func (q RefreshQueue) IngestPending(ctx context.Context, table, runID string) (pending bool, err error) {
+	err = q.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM dynamic_tables t CROSS JOIN LATERAL (`+staleSQL+`) x
+		WHERE t.name = $1 AND t.kind = 'INGEST' AND t.status = 'ACTIVE' AND x.run_id = $2 AND NOT x.given_up)`, table,
+		runID).Scan(&pending)
+	return pending, dberr.Failed("asking whether a run is taken in", err)
+}
+
 // TakenIn lists the runs that an INGEST table has taken in, as far as nothing of them has failed since.
 func (q RefreshQueue) TakenIn(ctx context.Context, table string) ([]string, error) {
 	rows, err := q.Pool.Query(ctx, `SELECT subtask FROM refresh_subtasks WHERE dynamic_table = $1 AND status = 'DONE'

@@ -91,6 +91,11 @@ func TestRunsAreTakenInAgain(t *testing.T) {
 	}
 	takeIn := func(want ...string) {
 		t.Helper()
+		for _, run := range []string{"old", "new"} {
+			if pending, err := s.IngestPending(ctx, "runs", run); err != nil || pending != slices.Contains(want, run) {
+				t.Errorf("%s is pending: %v, %v, and to be taken in are %v", run, pending, err, want)
+			}
+		}
 		state, err := s.RefreshState(ctx, 9)
 		must(err)
 		if got := slices.Sorted(slices.Values(state.Runs["runs"])); !slices.Equal(got, want) {
@@ -160,7 +165,9 @@ func TestARunThatIsGivenUp(t *testing.T) {
 		table, read := state.Tables[0], slices.Contains(state.Runs["runs"], "poor")
 		load, err := s.RefreshLoad(ctx)
 		must(err)
-		if read != due || table.BehindSince.IsZero() || table.Failures != failures || table.Error != last ||
+		pending, err := s.IngestPending(ctx, "runs", "poor")
+		must(err)
+		if read != due || pending != due || table.BehindSince.IsZero() || table.Failures != failures || table.Error != last ||
 			one.Error != last || load.IngestLagSeconds <= 0 {
 			t.Fatalf("to be taken in: %v, %+v, %+v; want %v", read, table, load, due)
 		}

@@ -152,26 +152,22 @@ func (e *Export) segmentRows(_ context.Context, runID, _ string, each func(map[s
 	return nil
 }
 
-// readSegment reads the segment of a run. It comes at about the time at which the run is taken out, and is waited for.
-func (e *Export) readSegment(ctx context.Context, runID string) (err error) {
-	for left := e.SegmentWait; ; left -= segmentPoll {
-		e.segment, err = e.Record.LatestSegmentContent(ctx, runID)
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if left <= 0 {
-			e.segment = nil
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(segmentPoll):
-		}
+// readSegment reads the segment of a run, unless it, or a newer one, is still to be made. A run may have none.
+func (e *Export) readSegment(ctx context.Context, runID string) error {
+	// What is not pending now has left its segment: the other way around a segment could come in between.
+	pending, err := e.IngestPending(ctx, runID)
+	if err != nil {
+		return err
 	}
+	if pending {
+		return errIngestPending
+	}
+	e.segment, err = e.Record.LatestSegmentContent(ctx, runID)
+	if errors.Is(err, store.ErrNotFound) {
+		e.segment, err = nil, nil
+	}
+	return err
 }
-
-const segmentPoll = 500 * time.Millisecond
 
 // digest tells whether anything has changed of what is known of a run.
 func (e *Export) digest(ctx context.Context, d *engine.RunDetail) (string, error) {
@@ -194,6 +190,9 @@ func hashed(sum hash.Hash) func([]byte) error {
 
 // writeRows replaces the rows of a run in one table.
 func (e *Export) writeRows(ctx context.Context, t target.Tx, d *engine.RunDetail, o *object) error {
+	if o.name == Segments && e.segment == nil {
+		return nil // what was taken there before is better than nothing
+	}
 	if err := wipeRows(ctx, t, o.name, d); err != nil {
 		return err
 	}

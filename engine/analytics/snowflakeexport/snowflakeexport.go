@@ -97,8 +97,8 @@ type Export struct {
 	// Account is asked for each run: it may have been changed. Cure is the command that applies the schema there.
 	Account Account
 	Cure    string
-	// SegmentWait is how long a segment is waited for that is not there yet.
-	SegmentWait time.Duration
+	// IngestPending tells whether the segment of a run is still to be made: then the run is taken out as a whole later.
+	IngestPending func(ctx context.Context, runID string) (bool, error)
 	// StatusStore may be nil.
 	StatusStore StatusStore
 	// RaiseEpochs has later claims get epochs above one that the account has seen, and reports whether they were not above
@@ -110,6 +110,11 @@ type Export struct {
 	history  history
 	segment  []byte
 }
+
+// errIngestPending is of a run whose executions are there, and whose kinds and statements follow.
+var errIngestPending = &engine.Error{Code: engine.CodeUnavailable,
+	Message: "The figures by kind and statement of the run are still being made.",
+	Hint:    "The rest of the run follows when they are there: the table runs says what it waits for."}
 
 // row is an execution as it is in a file; columns are found by their names.
 type row struct {
@@ -153,10 +158,14 @@ func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		return r, err
 	}
 	s := ExportStatus{Gone: r.Gone, Problem: r.Note, Views: e.schema.Views, Whole: e.schema.tablesUsable()}
-	if err == nil && !s.Gone {
-		err = e.userError(e.count(ctx, c.Subtask, &s))
+	waits := errors.Is(err, errIngestPending)
+	if waits {
+		s.Problem, s.Whole = engine.ErrorText(err), false
 	}
-	if err != nil {
+	if (err == nil || waits) && !s.Gone {
+		err = errors.Join(err, e.userError(e.count(ctx, c.Subtask, &s)))
+	}
+	if err != nil && !waits {
 		s.Failed, s.Problem = true, engine.ErrorText(err)
 	}
 	return r, errors.Join(err, e.StatusStore.NoteExport(ctx, c, s))

@@ -45,6 +45,7 @@ type record struct {
 	expired, late engine.Time // late: when the part that is lost was deleted
 	polls         []string
 	segment       int                        // its size
+	pending       bool                       // it is still to be made
 	enriched      []engine.EnrichedExecution // of which the artifact's sum is the number
 }
 
@@ -290,11 +291,12 @@ func newWorldWithSchema(t *testing.T) *world {
 // restart makes a process anew, as far as it is about exports.
 func (w *world) restart() {
 	w.export = &snowflakeexport.Export{
-		Store:       w.record,
-		Record:      w.record,
-		Account:     w.account,
-		Cure:        "loadstone schema apply --snowflake lake",
-		StatusStore: w,
+		Store:         w.record,
+		Record:        w.record,
+		Account:       w.account,
+		Cure:          "loadstone schema apply --snowflake lake",
+		StatusStore:   w,
+		IngestPending: func(context.Context, string) (bool, error) { return w.pending, nil },
 		RaiseEpochs: func(_ context.Context, above int64) (bool, error) {
 			raised := w.counted < above
 			w.counted = max(w.counted, above)
@@ -640,6 +642,41 @@ func TestWhatTheHistorySaysIsBesideExecutions(t *testing.T) {
 		if got := w.one(t, columns); err != nil || got != want || r.Unchanged != (epoch == 2) {
 			t.Errorf("take %d: %+v, %v, %q and not %q", epoch, r, err, got, want)
 		}
+	}
+}
+
+// TestARunIsThereWithItsSegment: until the segment is made the run's executions are there, and the run is not shown, is
+// owed and tried again, also where an older segment is there. A segment that is lost here stays there.
+func TestARunIsThereWithItsSegment(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithSchema(t)
+	const there = `SELECT (SELECT COUNT(*) FROM V_RUN_SUMMARY) || ' ' || (SELECT COUNT(*) FROM LOADSTONE_SEGMENTS)`
+	take := func(epoch int64, whole bool, want string) {
+		t.Helper()
+		_, err := w.take(t, epoch)
+		if waits := engine.HasCode(err, engine.CodeUnavailable) &&
+			store.IsTransient(err); waits == whole ||
+			err != nil && whole {
+			t.Errorf("epoch %d: %v", epoch, err)
+		}
+		if got := w.one(t, there); got != want || w.book.Whole != whole || w.book.Failed || w.book.Executions != 150 ||
+			(w.book.Problem == "") != whole {
+			t.Errorf("epoch %d: %s, and not %s: %+v", epoch, got, want, w.book)
+		}
+	}
+	w.pending = true
+	take(1, false, "0 0")
+	w.pending, w.segment = false, 700_000
+	take(2, true, "1 2")
+	w.pending, w.polls = true, nil
+	take(3, false, "1 2")
+	w.pending, w.segment = false, 1_300_000
+	take(4, true, "1 3")
+	w.segment = 0
+	take(5, true, "1 3")
+	w.gone = true
+	if _, err := w.take(t, 6); err != nil || w.one(t, there) != "0 0" {
+		t.Errorf("the run is gone: %v, %s", err, w.one(t, there))
 	}
 }
 
