@@ -233,6 +233,11 @@ func (d *database) logIn(ctx context.Context, retries int) (driver.Conn, error) 
 		if err := identityAllowed(p, os.Getenv); err != nil {
 			return nil, err
 		}
+		if d.settings.Plain {
+			if err := standInMayAsk(os.Getenv); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if d.tokens == nil {
 		return sf.SnowflakeDriver{}.OpenWithConfig(ctx, d.config(retries, ""))

@@ -399,6 +399,9 @@ func (s *accountSettings) federated(kind string, p map[string]string) error {
 			"The workload identity provider %q is not allowed.",
 			shortStatement(provider),
 		)
+	case s.EntraResource != "" && !entraResource.MatchString(s.EntraResource):
+		return refuse("workload_identity_entra_resource", "It is the application ID URI of an application: api://ID.",
+			"Loadstone asks for no Entra token for %q.", shortStatement(s.EntraResource))
 	case s.Token != "":
 		return refuse("token", identityHint, "An identity token in the connection would have ended before the run has.")
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -226,6 +227,22 @@ func asksMachine(provider string, r *http.Request, env func(string) string) bool
 	}
 	return false
 }
+
+// standInMayAsk is an error unless the process may show its identities to a stand-in of this machine: any program may
+// listen on one of its ports.
+func standInMayAsk(env func(string) string) error {
+	for one := range strings.SplitSeq(env(identityVariable), ",") {
+		if strings.EqualFold(strings.TrimSpace(one), "stand-in") {
+			return nil
+		}
+	}
+	return refuse("protocol", "Leave protocol=http out. To try a stand-in, whoever runs Loadstone adds stand-in to "+
+		identityVariable+".", "This process shows its identity to no program of this machine.")
+}
+
+// entraResource is for whom Azure may make tokens: an application of the user's own. Azure's own interfaces, which would
+// take such a token for the machine, have other names.
+var entraResource = regexp.MustCompile(`^api://[A-Za-z0-9:/._-]{1,200}$`)
 
 // identityAllowed is an error unless the process lets connections sign in with an identity of that provider.
 func identityAllowed(provider string, env func(string) string) error {

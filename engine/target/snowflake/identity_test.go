@@ -115,7 +115,7 @@ func TestRunsOutliveTheirTokens(t *testing.T) {
 		}
 	}
 	rotate()
-	t.Setenv(identityVariable, "aws, file:"+file)
+	t.Setenv(identityVariable, "aws, stand-in, file:"+file)
 	const hour = 800 * time.Millisecond
 	s := standIn(t, func(o *snowsim.Options) {
 		o.SessionValidity, o.MasterValidity, o.OAuthValidity = hour, 4*hour, 3*hour
@@ -265,7 +265,7 @@ func TestSignInsAreExplained(t *testing.T) {
 		{"GitHub without the permission", "", oidc, "github", "", "no identity token", "id-token: write"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Setenv(identityVariable, c.identity)
+			t.Setenv(identityVariable, c.identity+",stand-in")
 			t.Setenv("ACTIONS_ID_TOKEN_REQUEST_URL", "")
 			if err := os.WriteFile(file, []byte(c.token), 0o600); err != nil {
 				t.Fatal(err)
@@ -306,7 +306,7 @@ func TestGitHubGivesAToken(t *testing.T) {
 	t.Setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "job")
 	t.Setenv("MY_TOKEN", i.token(t, time.Hour, "snowflakecomputing.com"))
 	for _, from := range []string{"github", "env:MY_TOKEN"} {
-		t.Setenv(identityVariable, from)
+		t.Setenv(identityVariable, from+",stand-in")
 		db := openDSN(t, signedIn(s, "", url.Values{"authenticator": {"workload_identity"},
 			"workload_identity_provider": {"OIDC"}}), target.Config{})
 		for range 3 {
@@ -335,6 +335,27 @@ func TestIdentitiesGoToSnowflakeAlone(t *testing.T) {
 	if _, err := parseDSN("snowflake://acme.privatelink.snowflakecomputing.com/DB?authenticator=workload_identity" +
 		"&workload_identity_provider=gcp"); err != nil {
 		t.Error(err)
+	}
+	if _, err := parseDSN("snowflake://acme/DB?authenticator=workload_identity&workload_identity_provider=azure" +
+		"&workload_identity_entra_resource=api://fd3f753b-eed3-462c-b6a7-a4b5bb650aad"); err != nil {
+		t.Error(err)
+	}
+	// Any program may listen on a port of this machine.
+	taker := newAccount(t)
+	t.Setenv("THEIR_TOKEN", newIssuer(t).token(t, time.Hour, audience))
+	t.Setenv(identityVariable, "env:THEIR_TOKEN, aws, azure, gcp")
+	for _, provider := range []string{providerOIDC, providerAWS, providerAzure, providerGCP} {
+		db := openDSN(
+			t,
+			taker.dsn("authenticator=workload_identity", "workload_identity_provider="+provider),
+			target.Config{},
+		)
+		if _, err := db.Check(t.Context()); err == nil || !strings.Contains(engine.ErrorText(err), "stand-in") {
+			t.Errorf("%s on this machine: %v", provider, err)
+		}
+	}
+	if len(taker.paths) != 0 {
+		t.Errorf("a program of this machine was asked: %v", taker.paths)
 	}
 	allowed := func(string) string { return "gcp,azure" }
 	for address, want := range map[string]map[string]bool{
@@ -380,7 +401,11 @@ func TestDSNsOfFederatedSignIns(t *testing.T) {
 		"oauth_client_secret=s&token=t":                                               "another",
 		"authenticator=workload_identity":                                             "identity provider",
 		"authenticator=workload_identity&workload_identity_provider=oidc&token=x.y.z": "would have ended",
-		"workload_identity_provider=aws&token=t":                                      "the sign-in is another",
+		"authenticator=workload_identity&workload_identity_provider=azure&workload_identity_entra_resource=" +
+			"https://management.azure.com/": "no Entra token",
+		"authenticator=workload_identity&workload_identity_provider=azure&workload_identity_entra_resource=" +
+			"api://a%26client_id=other": "no Entra token",
+		"workload_identity_provider=aws&token=t": "the sign-in is another",
 	} {
 		if _, err := parseDSN("u@acme?" + parameters); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", parameters, err)
