@@ -55,11 +55,15 @@ type upload struct {
 	ctx context.Context
 	end context.CancelFunc
 
-	mu      sync.Mutex
-	places  []place
-	rounds  http.RoundTripper
-	waiting *time.Timer
-	failed  error
+	mu       sync.Mutex
+	places   []place
+	rounds   http.RoundTripper
+	flying   int       // requests under way
+	moved    time.Time // when one of them began or sent something
+	stumbled error     // the fault since which nothing was taken, and since when
+	since    time.Time
+	waiting  *time.Timer
+	failed   error
 }
 
 func newUpload(ctx context.Context, t *transport, file string) *upload {
@@ -289,7 +293,13 @@ func (u *upload) roundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(u.ctx, cancel) //nolint:contextcheck // the request ends with either
 	done := func() { stop(); cancel() }
-	resp, err := rounds.RoundTrip(r.WithContext(ctx))
+	u.depart()
+	defer u.arrive()
+	sent := r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		sent.Body = &moving{r.Body, u}
+	}
+	resp, err := rounds.RoundTrip(sent)
 	if err != nil {
 		done()
 		u.stumble(unreachable(r.URL.Host, err))
@@ -390,23 +400,69 @@ func stageSays(code int, text []byte) string {
 	return said
 }
 
+// depart notes a request that sets out, arrive one that has come to an end.
+func (u *upload) depart() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.flying++
+	u.moved = time.Now()
+}
+
+func (u *upload) arrive() {
+	u.mu.Lock()
+	u.flying--
+	u.mu.Unlock()
+	u.overdue()
+}
+
+// moving is the body of a request, which notes that something of it is sent.
+type moving struct {
+	io.ReadCloser
+	u *upload
+}
+
+func (m *moving) Read(p []byte) (int, error) {
+	m.u.mu.Lock()
+	m.u.moved = time.Now()
+	m.u.mu.Unlock()
+	return m.ReadCloser.Read(p)
+}
+
 // progress notes that a stage takes something.
 func (u *upload) progress() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.stumbled = nil
 	if u.waiting != nil {
 		u.waiting.Stop()
 		u.waiting = nil
 	}
 }
 
-// stumble notes a fault that may pass: the upload ends with it unless something is taken within stagePatience.
+// stumble notes a fault that may pass: the upload ends with it unless something is taken within stagePatience, or is
+// being sent then.
 func (u *upload) stumble(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.waiting == nil && u.failed == nil && u.ctx.Err() == nil {
-		u.waiting = time.AfterFunc(u.t.patience, func() { u.fail(err) })
+	if u.stumbled == nil && u.failed == nil && u.ctx.Err() == nil {
+		u.stumbled, u.since = err, time.Now()
+		u.waiting = time.AfterFunc(u.t.patience, u.overdue)
 	}
+}
+
+// overdue ends an upload that has stumbled stagePatience ago. One that sends something has that time from its last byte.
+func (u *upload) overdue() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stumbled == nil || u.failed != nil || time.Since(u.since) < u.t.patience {
+		return
+	}
+	if left := u.t.patience - time.Since(u.moved); u.flying > 0 && left > 0 {
+		u.waiting.Reset(left)
+		return
+	}
+	u.failed = u.stumbled
+	u.end()
 }
 
 // farewell answers what gosnowflake still asks after an upload has failed, with what it does not pause for: a stage's
