@@ -95,9 +95,10 @@ func TestASearchOverTheRate(t *testing.T) {
 	}
 	t.Parallel()
 	f := newFixture(t)
-	f.model(8, 50*time.Millisecond)
+	// A thousand operations, which a step needs, are a few seconds then.
+	f.model(8, 10*time.Millisecond)
 	f.start()
-	start, more := 40.0, 50.0
+	start, more := 200.0, 250.0
 	run := f.run(func(sc *engine.Scenario) {
 		searching(sc)
 		sc.Workload.ConcurrentConnections = 32
@@ -114,8 +115,8 @@ func TestASearchOverTheRate(t *testing.T) {
 	if sum.Status != engine.StatusCompleted || r == nil || r.MaxQPSTarget == nil {
 		t.Fatalf("%s, %+v\n%s", sum.Status, r, f.logs(run.RunID))
 	}
-	if q := *r.MaxQPSTarget; q < 60 || q > 190 {
-		t.Errorf("found %.0f/s, the target drains 160/s\n%s", q, f.logs(run.RunID))
+	if q := *r.MaxQPSTarget; q < 300 || q > 950 {
+		t.Errorf("found %.0f/s, the target drains 800/s\n%s", q, f.logs(run.RunID))
 	}
 	if !sum.Accounting.Balanced {
 		t.Errorf("accounting %+v", sum.Accounting)

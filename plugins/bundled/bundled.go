@@ -64,11 +64,12 @@ func Modules() (map[string]func() ([]byte, error), error) {
 	return modules, nil
 }
 
-// Reference is the file by which, directly or not, the others are compressed. Each guest in Go brings the same runtime and
-// the same SDK, and is mostly a part of another. A run on Postgres needs this one in any case.
+// Reference is the file by which, directly or not, the others are compressed. Each guest in Go brings the same runtime
+// and the same SDK, and is mostly a part of another. A run on Postgres needs this one in any case.
 const Reference = "postgres.wasm"
 
-// reference is a file by which others are compressed. It is decompressed once, and kept, since their decoder reads in it.
+// reference is a file by which others are compressed. It is decompressed once, and kept, since their decoder reads in
+// it.
 type reference struct {
 	name, folder string
 	dictionaryID uint32     // in the files that are compressed by it

@@ -94,8 +94,8 @@ func (p *parser) alteration(t, changed *tableEntry) []string {
 	return nil
 }
 
-// alterInto changes a table into what CREATE OR ALTER TABLE declares: rows, grants and what else belongs to it stay, and
-// what a dropped column held is lost. New columns come last.
+// alterInto changes a table into what CREATE OR ALTER TABLE declares: rows, grants and what else belongs to it stay,
+// and what a dropped column held is lost. New columns come last.
 func (p *parser) alterInto(t *tableEntry, d *tableDDL) *Plan {
 	refuse := func(format string, args ...any) {
 		p.fail(protocol.CompilationError("391420", "0A000", "CREATE OR ALTER TABLE: "+format, args...))

@@ -56,7 +56,8 @@ func (p *parser) tableFunction() (sql string, generates bool) {
 	return p.historyFunction(), false
 }
 
-// flatten reads FLATTEN([INPUT =>] array): a row for each element. Objects, PATH, OUTER, RECURSIVE and MODE are not had.
+// flatten reads FLATTEN([INPUT =>] array): a row for each element. Objects, PATH, OUTER, RECURSIVE and MODE are not
+// simulated.
 func (p *parser) flatten() string {
 	p.next()
 	var e expr

@@ -107,8 +107,9 @@ func (e existingObject) foreign(o *object) string {
 	return ""
 }
 
-// CheckSchema looks what an account has of the schema, and changes nothing; cure is the command that applies it. Where a
-// table without which nothing can be taken there is missing, older or somebody else's, that is an error with the cure.
+// CheckSchema looks what an account has of the schema, and changes nothing; cure is the command that applies it. A
+// table without which nothing can be taken there, and that is missing, older or somebody else's, is an error with the
+// cure.
 func CheckSchema(ctx context.Context, a SQLAccount, cure string) (SchemaStatus, error) {
 	s := SchemaStatus{unusable: map[string]bool{}}
 	there, err := existingObjects(ctx, a)
