@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// rowsPerPage are read at a time: those of a long run would be more than a result may be.
-const rowsPerPage = 2000
+// rowsPerPage are read at a time: those of a long run would be more than a result may be. Of rows without a bound of
+// their length there are fewer, and where they are too much all the same, an eighth of them.
+const rowsPerPage, longRowsPerPage, segmentRowsPerPage = 2000, 200, 8
 
 // orders are the columns by which the rows of a run are told apart.
 var orders = map[string]string{"RUN_CONTROL_EVENTS": "SEQUENCE_ID", "WORKER_HEARTBEATS": "WORKER_ID",
@@ -61,41 +66,96 @@ func ReadRun(ctx context.Context, a SQLAccount, cure, runID string,
 	return segment, nil
 }
 
+// rowsPerPage is how many rows of the table are asked for at first.
+func (o *object) rowsPerPage() int {
+	switch {
+	case o.name == Segments:
+		return segmentRowsPerPage
+	case slices.ContainsFunc(o.columns, func(c column) bool { return c.kind == "VARIANT" }):
+		return longRowsPerPage
+	}
+	return rowsPerPage
+}
+
 func (o *object) read(ctx context.Context, a SQLAccount, runID string,
 	each func(table string, row map[string]json.RawMessage) error) error {
-	names := make([]string, len(o.columns))
-	for i, c := range o.columns {
-		names[i] = c.name
+	for from, limit := 0, o.rowsPerPage(); ; {
+		rows, err := o.page(ctx, a, runID, o.columns, from, limit)
+		switch {
+		case errors.Is(err, target.ErrTooLarge) && limit > 1:
+			limit = max(limit/8, 1)
+			continue
+		case errors.Is(err, target.ErrTooLarge):
+			rows, err = o.longRow(ctx, a, runID, from)
+		}
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := each(strings.ToLower(o.name), row); err != nil {
+				return err
+			}
+		}
+		if len(rows) < limit {
+			return nil
+		}
+		from += len(rows)
+	}
+}
+
+// longRow reads a row that is more than a result may be: its columns one by one.
+func (o *object) longRow(
+	ctx context.Context,
+	a SQLAccount,
+	runID string,
+	at int,
+) ([]map[string]json.RawMessage, error) {
+	row := map[string]json.RawMessage{}
+	for _, c := range o.columns {
+		rows, err := o.page(ctx, a, runID, []column{c}, at, 1)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", c.name, err)
+		}
+		for _, r := range rows {
+			maps.Copy(row, r)
+		}
+	}
+	return []map[string]json.RawMessage{row}, nil
+}
+
+// page reads some rows of a run.
+func (o *object) page(ctx context.Context, a SQLAccount, runID string, columns []column, from, limit int) (
+	page []map[string]json.RawMessage, err error) {
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		values[i] = c.name
+		if c.kind == "VARIANT" {
+			values[i] = "TO_JSON(" + c.name + ")" // by itself it is shown indented, most of it blanks
+		}
 	}
 	where := "RUN_ID = ?"
 	if o.name == Templates {
 		where = "TEMPLATE_ID IN (SELECT TEMPLATE_ID FROM RUN_STATUS WHERE RUN_ID = ?)"
 	}
-	for page := 0; ; page++ {
-		rs, err := a.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d OFFSET %d",
-			strings.Join(names, ", "), o.name, where, orders[o.name], rowsPerPage, page*rowsPerPage), runID)
-		if err != nil {
-			return err
-		}
-		for _, values := range rs.Rows {
-			row := map[string]json.RawMessage{}
-			for i, v := range values {
-				text, err := o.columns[i].json(v)
-				if err != nil {
-					return err
-				}
-				if text != nil {
-					row[strings.ToLower(o.columns[i].name)] = text
-				}
-			}
-			if err := each(strings.ToLower(o.name), row); err != nil {
-				return err
-			}
-		}
-		if len(rs.Rows) < rowsPerPage {
-			return nil
-		}
+	rs, err := a.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d OFFSET %d",
+		strings.Join(values, ", "), o.name, where, orders[o.name], limit, from), runID)
+	if err != nil {
+		return nil, err
 	}
+	for _, values := range rs.Rows {
+		row := map[string]json.RawMessage{}
+		for i, v := range values {
+			text, err := columns[i].json(v)
+			if err != nil {
+				return nil, err
+			}
+			if text != nil {
+				row[strings.ToLower(columns[i].name)] = text
+			}
+		}
+		page = append(page, row)
+	}
+	return page, nil
 }
 
 // json is a value as RunRows has it, nil for NULL.
@@ -107,7 +167,7 @@ func (c column) json(v any) (json.RawMessage, error) {
 		return json.Marshal(v.UTC().Format(time.RFC3339Nano))
 	case string:
 		if c.kind == "VARIANT" || strings.HasPrefix(c.kind, "NUMBER") {
-			var text bytes.Buffer // accounts indent JSON
+			var text bytes.Buffer // numbers are texts to some accounts, and JSON may have blanks
 			if err := json.Compact(&text, []byte(v)); err != nil {
 				return nil, fmt.Errorf("the account answers %q for %s: %w", v, c.name, err)
 			}

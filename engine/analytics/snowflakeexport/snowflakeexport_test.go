@@ -45,6 +45,7 @@ type record struct {
 	expired, late engine.Time // late: when the part that is lost was deleted
 	polls         []string
 	segment       int                        // its size
+	logs, logSize int                        // so many lines with two texts of that length
 	pending       bool                       // it is still to be made
 	enriched      []engine.EnrichedExecution // of which the artifact's sum is the number
 }
@@ -75,6 +76,11 @@ func (r *record) RunRows(_ context.Context, _, table string, each func(map[strin
 			`{"test_id":"w0","run_id":"r","worker_id":"worker-0","worker_group_id":0,"status":"COMPLETED","passed":null}`}
 	case "warehouse_poll_snapshots":
 		rows = r.polls
+	case "test_logs":
+		for i := range r.logs {
+			rows = append(rows, fmt.Sprintf(`{"log_id":"%[1]d","run_id":"r","seq":%[1]d,"level":"info","message":%[2]q,
+				"timestamp":"2026-11-22T12:00:00Z","details":{"text":%[2]q}}`, i, strings.Repeat("x", r.logSize)))
+		}
 	case "test_templates":
 		rows = []string{`{"template_id":"t","template_name":"nightly","config":{"name":"nightly"},"version":3}`}
 	case "find_max_step_history":
@@ -677,6 +683,27 @@ func TestARunIsThereWithItsSegment(t *testing.T) {
 	w.gone = true
 	if _, err := w.take(t, 6); err != nil || w.one(t, there) != "0 0" {
 		t.Errorf("the run is gone: %v, %s", err, w.one(t, there))
+	}
+}
+
+// TestALongRunIsReadBack: its segment, and a line of its log, are each more than a result may be.
+func TestALongRunIsReadBack(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithSchema(t)
+	w.segment, w.logs, w.logSize = 6_600_000, 1, target.MaxResult*5/8
+	if _, err := w.take(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	segment, err := snowflakeexport.ReadRun(t.Context(), w.Account, "lake", "r",
+		func(table string, row map[string]json.RawMessage) error {
+			if table == "test_logs" && len(row["message"]) == w.logSize+2 && len(row["details"]) == w.logSize+11 {
+				lines++
+			}
+			return nil
+		})
+	if err != nil || lines != 1 || len(segment) != w.segment {
+		t.Errorf("%d bytes and %d lines, %v", len(segment), lines, err)
 	}
 }
 
