@@ -240,8 +240,8 @@ func standInMayAsk(env func(string) string) error {
 		identityVariable+".", "This process shows its identity to no program of this machine.")
 }
 
-// entraResource is for whom Azure may make tokens: an application of the user's own. Azure's own interfaces, which would
-// take such a token for the machine, have other names.
+// entraResource is for whom Azure may make tokens: an application of the user's own. Azure's own interfaces, which
+// would take such a token for the machine, have other names.
 var entraResource = regexp.MustCompile(`^api://[A-Za-z0-9:/._-]{1,200}$`)
 
 // identityAllowed is an error unless the process lets connections sign in with an identity of that provider.

@@ -151,7 +151,9 @@ func TestRunsOutliveTheirTokens(t *testing.T) {
 		defer func() { _ = db.Close() }()
 		open[name] = connected{db, connect(t, db)}
 	}
-	for end := time.Now().Add(9 * hour / 2); time.Now().Before(end); time.Sleep(hour / 5) {
+	// A full machine needs longer until a token has ended between two log-ins.
+	for begun := time.Now(); time.Since(begun) < 9*hour/2 || s.Stats().OAuthTokens < 2 &&
+		time.Since(begun) < time.Minute; time.Sleep(hour / 5) {
 		rotate()
 		for name, c := range open {
 			_, err := exec(c.conn, 0, int64(1))

@@ -450,7 +450,8 @@ func (u *upload) stumble(err error) {
 	}
 }
 
-// overdue ends an upload that has stumbled stagePatience ago. One that sends something has that time from its last byte.
+// overdue ends an upload that has stumbled stagePatience ago. One that sends something has that time from its last
+// byte.
 func (u *upload) overdue() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
