@@ -10491,7 +10491,7 @@ export interface components {
         };
         Warehouse: {
             error?: string;
-            fallback_warehouse: string;
+            fallback_warehouse: string | null;
             generation: string;
             /** Format: int64 */
             max_cluster_count: number | null;
@@ -10516,7 +10516,7 @@ export interface components {
             /** Format: double */
             elapsed_seconds: number;
             error?: string;
-            fallback_warehouse: string;
+            fallback_warehouse: string | null;
             generation: string;
             /** Format: int64 */
             max_cluster_count: number | null;
