@@ -8532,6 +8532,7 @@ export interface components {
             error_classes?: {
                 [key: string]: string;
             };
+            housekeeping_warehouse?: string;
             /** Format: int64 */
             key_slots: number;
             lacks?: string[] | null;
