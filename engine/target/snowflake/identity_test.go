@@ -380,7 +380,7 @@ func TestDSNsOfFederatedSignIns(t *testing.T) {
 		"oauth_client_secret=s&token=t":                                               "another",
 		"authenticator=workload_identity":                                             "identity provider",
 		"authenticator=workload_identity&workload_identity_provider=oidc&token=x.y.z": "would have ended",
-		"workload_identity_provider=aws&token=t":                                      "the sign-in is another",
+		"workload_identity_provider=aws&token=t":                                      "the sign-in is by programmatic_access_token",
 	} {
 		if _, err := parseDSN("u@acme?" + parameters); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", parameters, err)
