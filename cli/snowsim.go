@@ -48,7 +48,7 @@ type snowsimCommand struct {
 	Region    string        `placeholder:"REGION" help:"What CURRENT_REGION() answers: AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and the regions of the US government have no hybrid tables."`
 	Trial     bool          `help:"A trial account: it has no hybrid tables."`
 	Deny      []string      `sep:"none" placeholder:"RIGHT" help:"A right that is taken away, may be repeated: UPDATE, or 'DELETE ON ORDERS', or 'MONITOR ON LOADSTONE_WH FROM SYSADMIN'."`
-	Set       []string      `name:"parameter" sep:"none" placeholder:"NAME=VALUE" help:"Account's default of a session parameter, may be repeated: AUTOCOMMIT=false."`
+	Set       []string      `name:"parameter" sep:"none" placeholder:"NAME=VALUE" help:"Default of a session parameter for the account, may be repeated: AUTOCOMMIT=false."`
 	JSON      bool          `name:"json" help:"Print one line of JSON when it is ready."`
 }
 
@@ -196,7 +196,10 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		o.Denied = append(o.Denied, d)
 	}
 	for _, text := range c.Set {
-		name, value, _ := strings.Cut(text, "=")
+		name, value, found := strings.Cut(text, "=")
+		if !found {
+			return o, engine.InvalidField("--parameter", fmt.Sprintf("has no value: %q", text), "AUTOCOMMIT=false")
+		}
 		if !translate.IsParameter(name) {
 			return o, engine.InvalidField("--parameter", fmt.Sprintf("names no session parameter: %q", text),
 				"AUTOCOMMIT=false")
