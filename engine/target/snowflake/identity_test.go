@@ -377,7 +377,7 @@ func TestDSNsOfFederatedSignIns(t *testing.T) {
 		"authenticator=oauth_client_credentials&oauth_client_id=c&oauth_client_secret=s":                                      "oauth_token_request_url",
 		"authenticator=oauth_client_credentials&oauth_client_id=c&oauth_client_secret=s&oauth_token_request_url=http://idp/t": "https only",
 		"authenticator=oauth_client_credentials&oauth_client_id=c&oauth_client_secret=s&oauth_token_request_url=idp":          "no address",
-		"oauth_client_secret=s&token=t":                                               "another",
+		"oauth_client_secret=s&token=t":                                               "is by programmatic_access_token",
 		"authenticator=workload_identity":                                             "identity provider",
 		"authenticator=workload_identity&workload_identity_provider=oidc&token=x.y.z": "would have ended",
 		"workload_identity_provider=aws&token=t":                                      "the sign-in is by programmatic_access_token",
