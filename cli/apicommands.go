@@ -45,8 +45,8 @@ type reportCommand struct {
 // AfterApply is called by the parser, before the command.
 func (c *reportCommand) AfterApply(k *kong.Context) error {
 	return k.BindSingletonProvider(func() (ServerGet, error) {
-		if c.Server == "" {
-			return nil, nil
+		if err := c.check(); err != nil || c.Server == "" {
+			return nil, err
 		}
 		client, err := c.connect(c.Server)
 		return client.get, err

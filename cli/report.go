@@ -67,6 +67,18 @@ func (f *ReportFlags) Run(e *terminal.Env, read ServerGet) error {
 	return nil
 }
 
+// check refuses flags that would be ignored.
+func (f *ReportFlags) check() error {
+	switch {
+	case f.From != "" && f.Server != "":
+		return engine.InvalidField("--from", "is given, and a server too",
+			"leave --server out and unset LOADSTONE_SERVER, or leave --from out")
+	case f.From == "" && f.Connection != "":
+		return engine.InvalidField("--connection", "is given without --from", "add --from snowflake, or leave it out")
+	}
+	return nil
+}
+
 func (f *ReportFlags) report(e *terminal.Env, read ServerGet) (api.Report, error) {
 	if f.From != "" {
 		r, err := f.readBack(e)

@@ -47,6 +47,13 @@ type schemaApply struct {
 
 func (c schemaApply) Run(e *terminal.Env) error {
 	if c.Snowflake != "" {
+		if c.Results {
+			return engine.InvalidField(
+				"--snowflake",
+				"is given, and --results too",
+				"give one of them: each has a schema of its own",
+			)
+		}
 		return c.withAccount(e, c.DatabaseFlags, applySnowflake)
 	}
 	if !c.Results {
@@ -61,7 +68,7 @@ func (c schemaApply) Run(e *terminal.Env) error {
 
 // SnowflakeFlags name an account instead of the control store.
 type SnowflakeFlags struct {
-	Snowflake string `placeholder:"CONNECTION" help:"The tables of results in a Snowflake account instead: those of a saved connection's schema, by its name, or of a connection string."`
+	Snowflake string `placeholder:"CONNECTION" help:"Apply to (or check in) a Snowflake account instead: the schema of a saved connection, by name, or of a connection string."`
 	DataDir   string `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"With --snowflake NAME: where the connection is saved (default: the system's data directory)."`
 }
 
@@ -123,7 +130,7 @@ func (c schemaCheck) Run(e *terminal.Env) error {
 }
 
 type schemaPrint struct {
-	Snowflake bool `help:"The tables of results in a Snowflake account instead."`
+	Snowflake bool `help:"Print the tables of results in a Snowflake account instead."`
 }
 
 func (c schemaPrint) Run(e *terminal.Env) error {

@@ -69,7 +69,7 @@ func TestTheAccountIsTheAuthority(t *testing.T) {
 	if code == 0 || !strings.Contains(text, "schema apply --snowflake lake") {
 		t.Errorf("check of an account without the schema: exit %d, %s", code, text)
 	}
-	for _, done := range []string{"TEST_LOGS: created", "TEST_LOGS: is current"} {
+	for _, done := range []string{"TEST_LOGS: created", "TEST_LOGS: current"} {
 		if code, text := p.Command(
 			"schema",
 			"apply",

@@ -9,7 +9,7 @@ import (
 )
 
 type snowflakeCommand struct {
-	Check snowflakeCheck `cmd:"" help:"Ask an account whether what Loadstone assumes of it holds, and write that into a file without secrets."`
+	Check snowflakeCheck `cmd:"" help:"Ask an account whether some assumptions of Loadstone hold (not of load, upload and enrichment); write a file without secrets."`
 }
 
 type snowflakeCheck struct {

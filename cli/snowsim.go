@@ -195,16 +195,8 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		}
 		o.Denied = append(o.Denied, d)
 	}
-	for _, text := range c.Set {
-		name, value, _ := strings.Cut(text, "=")
-		if !translate.IsParameter(name) {
-			return o, engine.InvalidField("--parameter", fmt.Sprintf("names no session parameter: %q", text),
-				"AUTOCOMMIT=false")
-		}
-		if o.Parameters == nil {
-			o.Parameters = map[string]string{}
-		}
-		o.Parameters[name] = value
+	if o.Parameters, err = c.parameters(); err != nil {
+		return o, err
 	}
 	for _, text := range c.Faults {
 		f, err := snowsim.ParseFault(text)
@@ -214,6 +206,23 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		o.Faults = append(o.Faults, f)
 	}
 	return o, nil
+}
+
+// parameters are the account's defaults of session parameters.
+func (c *snowsimCommand) parameters() (map[string]string, error) {
+	parameters := map[string]string{}
+	for _, text := range c.Set {
+		name, value, found := strings.Cut(text, "=")
+		if !found {
+			return nil, engine.InvalidField("--parameter", fmt.Sprintf("has no value: %q", text), "AUTOCOMMIT=false")
+		}
+		if !translate.IsParameter(name) {
+			return nil, engine.InvalidField("--parameter", fmt.Sprintf("names no session parameter: %q", text),
+				"AUTOCOMMIT=false")
+		}
+		parameters[name] = value
+	}
+	return parameters, nil
 }
 
 // credentials are the ways to log in besides the password.

@@ -42,6 +42,7 @@ func TestSnowsimFlags(t *testing.T) {
 		"--lag":        func(c *snowsimCommand) { c.Lag = -1 },
 		"--edition":    func(c *snowsimCommand) { c.Edition = "standard" }, // and three clusters
 		"--deny":       func(c *snowsimCommand) { c.Deny = []string{"FLY ON ORDERS"} },
+		"--parameter":  func(c *snowsimCommand) { c.Set = []string{"AUTOCOMMIT"} },
 		"--fault":      func(c *snowsimCommand) { c.Faults = []string{"503,often"} },
 	} {
 		c := good()

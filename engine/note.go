@@ -70,6 +70,7 @@ const (
 	NoteEndedEarly         NoteCode = "ended_early"
 	NoteMoreCauses         NoteCode = "more_causes"
 	NoteFallbackUnused     NoteCode = "fallback_warehouse_unused"
+	NoteFallbackUnknown    NoteCode = "fallback_warehouse_unknown"
 
 	// These follow from the figures.
 	NoteShort             NoteCode = "measurement_short"
@@ -211,6 +212,15 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteFallbackUnused: func(n Note) string {
 		return fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as long as "+
 			"%.0f s.", n.Warehouse, n.Fallback, n.Seconds)
+	},
+	NoteFallbackUnknown: func(n Note) string {
+		return fmt.Sprintf(
+			"Whether the interactive warehouse %s has a fallback warehouse is not known. The longest execution "+
+				"took %.1f s: what takes %.0f s may have been executed again there, and then two warehouses were measured.",
+			n.Warehouse,
+			n.Worst,
+			n.Seconds,
+		)
 	},
 	NoteShort: func(n Note) string {
 		return fmt.Sprintf(

@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // ValueType is the type of a bind value, as plugins name it.
 type ValueType string
@@ -201,8 +205,26 @@ type Plan struct {
 	PoolsUnreadable string `json:"-"`
 	// Restore is SQL that sets the target back when everything about the run is over.
 	Restore []string `json:"restore,omitempty"`
+	// HousekeepingWarehouse is the one that the adapter names for what is asked beside the load, where the run's own is
+	// made for queries only. The template's comes before it.
+	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`
 	// MissingCapabilities are the abilities that the target's server was found not to have.
 	MissingCapabilities []string `json:"lacks,omitempty"`
 	// ErrorClasses maps error codes, or prefixes of them, onto classes; the longest match wins.
 	ErrorClasses map[string]ErrorClass `json:"error_classes,omitempty"`
+}
+
+// Housekeeping is the warehouse on which polls and enrichment of a run on this target execute: the template's, else the
+// adapter's, else that of the load.
+func (p *Plan) Housekeeping(t Target) string {
+	if t.Warehouse == "" {
+		return t.HousekeepingWarehouse // what is polled is the session's own
+	}
+	return cmp.Or(t.HousekeepingWarehouse, p.HousekeepingWarehouse, t.Warehouse)
+}
+
+// Suspends tells whether the run has resumed its warehouse, and suspends it when everything is over. Restore may also
+// take tables away from a warehouse that was up.
+func (p *Plan) Suspends() bool {
+	return slices.ContainsFunc(p.Restore, func(sql string) bool { return strings.HasSuffix(sql, " SUSPEND") })
 }

@@ -15,8 +15,9 @@ type Warehouse struct {
 	Size  string `json:"size"`
 	// Generation of a standard warehouse, 1 or 2; empty when the database does not tell.
 	Generation string `json:"generation"`
-	// FallbackWarehouse executes again what takes too long on an interactive warehouse; empty without one.
-	FallbackWarehouse string `json:"fallback_warehouse"`
+	// FallbackWarehouse executes again what takes too long on an interactive warehouse; empty without one, null where the
+	// database does not tell.
+	FallbackWarehouse *string `json:"fallback_warehouse"`
 	// The clusters are null where the database's edition knows none.
 	StartedClusters *int   `json:"started_clusters"`
 	MinClusterCount *int   `json:"min_cluster_count"`

@@ -134,6 +134,9 @@ type AdapterAnswer struct {
 	// Enrich answers OpEnrich, Warehouse OpPoll.
 	Enrich    *EnrichPlan       `json:"enrich,omitempty"`
 	Warehouse *engine.Warehouse `json:"warehouse,omitempty"`
+	// HousekeepingWarehouse answers OpPreflight: polls and enrichment run there, where the run's own warehouse is made for
+	// queries only.
+	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`
 	// Checks, Resume and Restore answer OpPreflight. Resume is executed before the
 	// run's connections are opened, Restore when everything about the run is over.
 	Checks  []Check  `json:"checks,omitempty"`

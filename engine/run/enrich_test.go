@@ -35,7 +35,9 @@ type account struct {
 	published int64
 	summed    int // how often they were asked for
 	// fallback is the fallback warehouse that its warehouse says it has.
-	fallback string
+	fallback *string
+	// kind is the type of its warehouse.
+	kind string
 }
 
 func (a *account) Name() string { return "account" }
@@ -185,6 +187,7 @@ func (a accountAdapter) Call(ctx context.Context, request, answer any) error {
 			MaxClusterCount:   new(1),
 			Running:           a.a.open,
 			FallbackWarehouse: a.a.fallback,
+			Type:              a.a.kind,
 			Generation:        "2",
 			Raw:               []byte(`{"name":"WH"}`),
 		}

@@ -119,24 +119,30 @@ func TestAWaitedForRunKnowsItsCost(t *testing.T) {
 // have been executed there.
 func TestAFallbackWarehouseDegradesTheRun(t *testing.T) {
 	t.Parallel()
+	const measured, unused, unknown = "two warehouses were measured: what", "took no part", "is not known"
 	for _, c := range []struct {
-		limit   time.Duration
-		verdict engine.Verdict
-	}{{time.Hour, engine.VerdictValid}, {time.Nanosecond, engine.VerdictDegraded}} {
+		limit    time.Duration
+		fallback *string
+		says     string
+	}{{time.Hour, new("SLOW_WH"), unused}, {time.Nanosecond, new("SLOW_WH"), measured}, {time.Nanosecond, nil, unknown}} {
 		f, a := newAccount(t)
-		a.queue, a.fallback = func(int) bool { return false }, "SLOW_WH"
+		a.queue, a.fallback, a.kind = func(int) bool { return false }, c.fallback, "INTERACTIVE"
 		f.start()
 		f.svc.SetInteractiveLimit(c.limit)
 		run := f.run(onAccount)
 		sum := f.wait(run.RunID)
-		said := fmt.Sprint(sum.ValidityDetail.Notes)
+		said := ""
+		for _, n := range sum.ValidityDetail.Notes {
+			if strings.Contains(n, "fallback warehouse") {
+				said += n
+			}
+		}
 		for _, cause := range sum.ValidityDetail.Causes {
 			if cause.Cause == engine.CauseFallback {
 				said += cause.Detail
 			}
 		}
-		if !strings.Contains(said, "fallback warehouse SLOW_WH") ||
-			strings.Contains(said, "two warehouses were measured") != (c.verdict == engine.VerdictDegraded) {
+		if !strings.Contains(said, c.says) || strings.Contains(said, measured) != (c.says == measured) {
 			t.Errorf("with a limit of %v it is %s: %s", c.limit, sum.Validity, said)
 		}
 		d := f.settled(run.RunID)

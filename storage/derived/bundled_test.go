@@ -48,6 +48,10 @@ func drawn(rng *rand.Rand, i int) derivedtest.Run {
 				Timestamp: engine.At(start.Add(time.Duration(at * 1e9))), Warehouse: engine.Warehouse{Name: "W", State: "STARTED",
 					Type: "STANDARD", Size: "X-Small", Generation: "2", StartedClusters: new(1 + rng.IntN(3)), MinClusterCount: new(1),
 					MaxClusterCount: new(4), Running: rng.IntN(9), Queued: rng.IntN(9)}})
+			if i%4 == 1 { // an edition without clusters
+				w := &r.Warehouse[len(r.Warehouse)-1]
+				w.StartedClusters, w.MinClusterCount, w.MaxClusterCount = nil, nil, nil
+			}
 		}
 	}
 	if i%6 < 5 { // of a run that crashed nothing more is known

@@ -113,7 +113,7 @@ func oneRun(id string, executions int) (rollup.Run, *histogram.Histogram) {
 		Summary: &engine.Summary{Verdict: "VALID", Figures: engine.Figures{Operations: int64(executions), QPS: new(10.0),
 			LatencyMs: &engine.LatencyMs{P95: 95}}},
 		Warehouse: []engine.WarehousePoint{{Timestamp: engine.At(noon), ElapsedSeconds: 0.5,
-			Warehouse: engine.Warehouse{Name: "W", StartedClusters: new(2)}}}}, all
+			Warehouse: engine.Warehouse{Name: "W", State: "STARTED"}}}}, all
 }
 
 func put(t *testing.T, d *derived.Database, r rollup.Run, epoch int64) {

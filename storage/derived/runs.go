@@ -243,18 +243,10 @@ func warehouse(r rollup.Run) relation {
 		"running", "queued", "credits_per_hour"}}
 	for _, p := range r.WarehouseSeconds() {
 		rel.rows = append(rel.rows, []any{r.Run.RunID, p.Second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
-			p.Generation, p.Clusters(), orZero(p.MinClusterCount), orZero(p.MaxClusterCount), p.Running, p.Queued,
+			p.Generation, p.StartedClusters, p.MinClusterCount, p.MaxClusterCount, p.Running, p.Queued,
 			nullable(p.CreditsPerHour)})
 	}
 	return rel
-}
-
-// orZero is a number, 0 where it is not known.
-func orZero(n *int) int {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // packHistogram is a histogram as the functions of the schema read it.

@@ -63,7 +63,7 @@ func TestASegmentIsTheRollUps(t *testing.T) {
 		segment.WorkerSeconds:    moment + "warmup, worker_id" + counts,
 		segment.ErrorSeconds:     moment + "warmup, error_class, error_code, kind, errors)",
 		segment.WarehouseSeconds: moment +
-			"warehouse, state, warehouse_type, warehouse_size, started_clusters, running, queued, credits_per_hour)",
+			"warehouse, state, warehouse_type, warehouse_size, coalesce(started_clusters, 1), running, queued, credits_per_hour)",
 		segment.LoadSeconds: moment + `warmup, worker_id, node_id, scheduled, dropped, retries, connections, target_connections,
 			coalesce(waiting, -1), coalesce(target_operations_per_second, -1), cpu_ratio, memory_ratio, memory_bytes, host_cpu_ratio,
 			host_memory_ratio)`,

@@ -56,7 +56,8 @@ const secondsOf = `SELECT relation, second, warmup, at, kind, statement_id, in_t
 		UNION ALL SELECT 'error_seconds', second, warmup, at, kind, '', false, '', error_class, error_code, 0,
 			errors, 0, '{}', '', '', '', '', 0, 0, 0, -1 FROM rollup.error_seconds WHERE run_id = $1
 		UNION ALL SELECT 'warehouse_seconds', second, false, at, '', '', false, '', '', '', 0,
-			0, 0, '{}', warehouse, warehouse_type, warehouse_size, state, started_clusters, running, queued,
+			0, 0, '{}', warehouse, warehouse_type, warehouse_size, state,
+			coalesce(started_clusters, CASE WHEN state ILIKE 'SUSPEND%' THEN 0 ELSE 1 END), running, queued,
 			coalesce(credits_per_hour, -1)
 		FROM rollup.warehouse_seconds WHERE run_id = $1
 	) s ORDER BY second`

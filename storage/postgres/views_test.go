@@ -82,7 +82,7 @@ func warehouse(t *testing.T, s *postgres.Store) {
 				Type:              "STANDARD",
 				Size:              "X-Small",
 				Generation:        "2",
-				FallbackWarehouse: "F",
+				FallbackWarehouse: []*string{new("F"), new(""), nil}[i],
 				StartedClusters: new(
 					1 + i,
 				),

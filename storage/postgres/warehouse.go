@@ -21,6 +21,10 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	if len(p.Raw) > 0 {
 		raw = []byte(store.CleanText(string(p.Raw)))
 	}
+	var fallback *string
+	if p.FallbackWarehouse != nil {
+		fallback = new(store.CleanText(*p.FallbackWarehouse))
+	}
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT fence_run($1, $2)", runID, epoch)
 	batch.Queue(
@@ -43,7 +47,7 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 		store.CleanText(p.ScalingPolicy),
 		raw,
 		store.CleanText(p.Generation),
-		store.CleanText(p.FallbackWarehouse),
+		fallback,
 	)
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return dberr.Failed("saving a poll of the warehouse", err)

@@ -63,9 +63,9 @@ func (o *object) update(ctx context.Context, a SQLAccount, e existingObject) (do
 	}
 	switch {
 	case version > sql.SnowflakeVersion:
-		return fmt.Sprintf("is of version %d, which is later than this program's, and stays", version), "", nil
+		return fmt.Sprintf("left as it is: version %d is newer than this program's", version), "", nil
 	case current:
-		return "is current", "", nil
+		return "current", "", nil
 	case !o.view && !e.prefixOf(o.columns):
 		if statements, refused = o.additions(e); refused != "" {
 			return "", refused, nil

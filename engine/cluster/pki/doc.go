@@ -26,7 +26,8 @@
 // Members say who may be a node of the servers of one control store: tokens, certificates, their renewal and
 // revocation, and the catalog of addresses. The authority is made when it is first needed, and is the same on all
 // servers. A server signs itself another certificate when two thirds of its day are over: whoever took one has it no
-// longer than that, and there is nothing to revoke. What is revoked holds for every server of the store within RefreshInterval, at the next
+// longer than that, and there is nothing to revoke. What is revoked holds for every server of the store within
+// RefreshInterval, at the next
 // handshake and on streams that stand; while the store is away, what was known last holds.
 //
 // # Failure

@@ -323,6 +323,9 @@ func TestWhoHasLeftIsNotShownAnyMore(t *testing.T) {
 				t.Errorf("%s is %s", metric, got)
 			}
 		}
+		if got := s.by(base, "loadstone_warehouse_started_clusters", "warehouse"); len(got) > 0 {
+			t.Errorf("an edition without clusters has %v of them", got)
+		}
 	})
 }
 

@@ -349,7 +349,9 @@ func (f *runSeries) poll(p engine.WarehousePoint) {
 	}
 	f.gauge(running, at, float64(p.Running), with...)
 	f.gauge(queued, at, float64(p.Queued), with...)
-	f.gauge(clusters, at, float64(p.Clusters()), with...)
+	if p.StartedClusters != nil { // an edition without clusters tells none
+		f.gauge(clusters, at, float64(*p.StartedClusters), with...)
+	}
 	if p.State == "" {
 		return
 	}

@@ -1,9 +1,7 @@
 package prepare
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -40,23 +38,10 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "")
 	}
 	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose,
-		Warehouse: housekeeping(sc.Target), Prepared: plan.Prepared}); err != nil {
+		Warehouse: plan.Housekeeping(sc.Target), Prepared: plan.Prepared}); err != nil {
 		return nil, targetError("opening the target", err)
 	}
 	return &Attached{r}, nil
-}
-
-// housekeeping is the warehouse for what is asked beside the load: the one that is named for it, or that loads the
-// table, which is never an interactive one; else that of the load.
-func housekeeping(t engine.Target) string {
-	if t.Warehouse == "" {
-		return t.HousekeepingWarehouse // what is polled is the session's own
-	}
-	var params struct {
-		LoadWarehouse string `json:"load_warehouse"`
-	}
-	_ = json.Unmarshal(t.Params, &params) // they were checked, and may be none
-	return cmp.Or(t.HousekeepingWarehouse, params.LoadWarehouse, t.Warehouse)
 }
 
 // CallAdapter holds one conversation with the adapter.

@@ -124,7 +124,7 @@ func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engi
 		r.restoreWarehouse(ctx, restore)
 		return nil, err
 	}
-	plan.Restore = restore
+	plan.Restore, plan.HousekeepingWarehouse = restore, p.housekeeping
 	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn, Server: r.server, Notes: p.notes, Remarks: p.remarks}, nil
 }
 
@@ -361,6 +361,8 @@ type planner struct {
 	wanted []plugin.Statement
 	settle string
 	tries  bool
+	// housekeeping is the warehouse that the adapter names for polls and enrichment.
+	housekeeping string
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {

@@ -75,6 +75,11 @@ func (p *planner) resumeWarehouse(ctx context.Context) (restore []string, err er
 	if failures != nil {
 		return nil, failures
 	}
+	p.housekeeping = answer.HousekeepingWarehouse
+	if p.housekeeping != "" && p.sc.Target.Warehouse != "" && p.sc.Target.HousekeepingWarehouse == "" {
+		p.notes = append(p.notes, "Polls and enrichment run on the warehouse "+p.housekeeping+", which they keep up: "+
+			"the run's own is interactive")
+	}
 	if len(answer.Resume) == 0 {
 		return nil, nil
 	}

@@ -157,10 +157,10 @@ func (p Prices) caused(
 		)
 	}
 	spent := seconds*clusters + tail*float64(last.LeastClusters())
-	if seconds+tail < minimum {
-		spent = max(spent, minimum*max(clusters, 1))
+	c.CausedSeconds = seconds + tail
+	if after.Suspended && c.CausedSeconds < minimum { // a start is billed for the minimum; one that was up has had its own
+		spent, c.CausedSeconds = max(spent, minimum*max(clusters, 1)), minimum
 	}
-	c.CausedSeconds = max(seconds+tail, minimum)
 	c.CausedCredits = max(spent/3600*c.CreditsPerHour, c.RunCredits)
 }
 

@@ -139,7 +139,8 @@ func TestWhatARunCaused(t *testing.T) {
 			Aftermath{Until: r.EndTime.Add(240 * time.Second)}, 310, 310. / 3600, "suspends 1m0s after its last query"},
 		"two clusters at least":     {suspending(60, 2, "STANDARD"), Aftermath{}, 70, (10 + 2*60) / 3600., ""},
 		"suspended by the run":      {suspending(600, 1, "STANDARD"), Aftermath{Suspended: true}, 60, 60. / 3600, ""},
-		"never, or it is not known": {suspending(0, 1, "STANDARD"), Aftermath{}, 60, 60. / 3600, "does not tell when it suspends"},
+		"never, or it is not known": {suspending(0, 1, "STANDARD"), Aftermath{}, 10, 10. / 3600, "does not tell when it suspends"},
+		"an interactive one was up": {suspending(0, 1, "INTERACTIVE"), Aftermath{}, 10, 10. / 3600 * p.hour("INTERACTIVE"), ""},
 		"an interactive one":        {suspending(0, 1, "INTERACTIVE"), Aftermath{Suspended: true}, 3600, p.hour("INTERACTIVE"), ""},
 	} {
 		got := p.RunCost(c.points, r, engine.Figures{}, "", c.after)

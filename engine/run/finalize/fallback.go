@@ -2,6 +2,7 @@ package finalize
 
 import (
 	"context"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -18,25 +19,32 @@ func (s *Service) checkFallback(ctx context.Context, e Evidence, f *engine.Figur
 			"whether a fallback warehouse took part is not known: the polls cannot be read")
 		return
 	}
-	var house engine.WarehousePoint
-	for _, p := range points {
-		if p.FallbackWarehouse != "" {
+	var house, unknown *engine.WarehousePoint
+	for i := range points {
+		switch p := &points[i]; {
+		case p.FallbackWarehouse == nil && strings.EqualFold(p.Type, "INTERACTIVE"):
+			unknown = p
+		case p.FallbackWarehouse != nil && *p.FallbackWarehouse != "":
 			house = p
 		}
-	}
-	if house.FallbackWarehouse == "" {
-		return
 	}
 	longest := f.ServiceMs
 	if longest == nil {
 		longest = f.LatencyMs
 	}
-	if longest == nil || longest.Max < engine.Milliseconds(s.opts.InteractiveLimit) {
+	limit := s.opts.InteractiveLimit
+	short := longest == nil || longest.Max < engine.Milliseconds(limit)
+	switch {
+	case house == nil && (unknown == nil || short):
+	case house == nil:
+		e.Validity.AddNote(engine.Note{Code: engine.NoteFallbackUnknown, Warehouse: unknown.Name, Seconds: limit.Seconds(),
+			Worst: longest.Max / 1000})
+	case short:
 		e.Validity.AddNote(engine.Note{Code: engine.NoteFallbackUnused, Warehouse: house.Name,
-			Fallback: house.FallbackWarehouse, Seconds: s.opts.InteractiveLimit.Seconds()})
-		return
+			Fallback: *house.FallbackWarehouse, Seconds: limit.Seconds()})
+	default:
+		e.Validity.Add(engine.CauseFallback, engine.Note{Code: engine.AboutFallback, Warehouse: house.Name,
+			Fallback: *house.FallbackWarehouse, Planned: limit.Seconds(), Worst: longest.Max / 1000},
+			e.Run.WarmupEndTime.Time, e.Run.EndTime.Time)
 	}
-	e.Validity.Add(engine.CauseFallback, engine.Note{Code: engine.AboutFallback, Warehouse: house.Name,
-		Fallback: house.FallbackWarehouse, Planned: s.opts.InteractiveLimit.Seconds(), Worst: longest.Max / 1000},
-		e.Run.WarmupEndTime.Time, e.Run.EndTime.Time)
 }

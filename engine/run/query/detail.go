@@ -95,9 +95,9 @@ func (r *Reader) Cost(polls []engine.WarehousePoint, run engine.Run, f engine.Fi
 	plan *engine.Plan, enriched *engine.Enrichment) *engine.Cost {
 	adapter, after := "", cost.Aftermath{}
 	if plan != nil {
-		adapter, after.Suspended = plan.Adapter.Name, len(plan.Restore) > 0
-		// Its queries run on the run's warehouse, unless another one is named for them.
-		if enriched != nil && run.Scenario.Target.HousekeepingWarehouse == "" {
+		adapter, after.Suspended = plan.Adapter.Name, plan.Suspends()
+		// Its queries may run on another warehouse.
+		if t := run.Scenario.Target; enriched != nil && (plan.Housekeeping(t) == t.Warehouse) {
 			after.Until = enriched.EndedAt.Time
 		}
 	}

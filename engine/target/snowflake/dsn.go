@@ -292,7 +292,7 @@ func (s *accountSettings) take(p map[string]string) (err error) {
 	switch s.SecondaryRoles = strings.ToUpper(p["secondary_roles"]); s.SecondaryRoles {
 	case "", "ALL", "NONE":
 	default:
-		return refuse("secondary_roles", "all or none; left out, the user's DEFAULT_SECONDARY_ROLES counts.",
+		return refuse("secondary_roles", "It is all or none; left out, the user's DEFAULT_SECONDARY_ROLES counts.",
 			"secondary_roles is %q.", shortStatement(p["secondary_roles"]))
 	}
 	if text, given := p["port"]; given {
@@ -378,7 +378,7 @@ func (s *accountSettings) federated(kind string, p map[string]string) error {
 		for _, name := range []string{"oauth_client_id", "oauth_client_secret", "oauth_token_request_url", "oauth_scope"} {
 			if p[name] != "" {
 				return refuse(name, "Leave it out, or set authenticator=oauth_client_credentials.",
-					"%s is given, and the sign-in is another.", name)
+					"%s is given, and the sign-in is by %s.", name, cmp.Or(kind, strings.ToLower(s.Authenticator.String())))
 			}
 		}
 	} else if err := s.checkTokenURL(); err != nil {
@@ -389,13 +389,14 @@ func (s *accountSettings) federated(kind string, p map[string]string) error {
 	case kind != "workload_identity":
 		if provider != "" || s.EntraResource != "" {
 			return refuse("workload_identity_provider", "Leave it out, or set authenticator=workload_identity.",
-				"A provider of identities is given, and the sign-in is another.")
+				"A provider of identities is given, and the sign-in is by %s.",
+				cmp.Or(kind, strings.ToLower(s.Authenticator.String())))
 		}
 		return nil
 	case !slices.Contains([]string{providerOIDC, providerAWS, providerAzure, providerGCP}, provider):
 		return refuse(
 			"workload_identity_provider",
-			"oidc, aws, azure or gcp.",
+			"It is one of oidc, aws, azure and gcp.",
 			"The workload identity provider %q is not allowed.",
 			shortStatement(provider),
 		)
@@ -420,7 +421,7 @@ func (s *accountSettings) checkTokenURL() error {
 		return refuse("oauth_token_request_url", "It is the address of the authorization server's token endpoint.",
 			"oauth_token_request_url is no address.")
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
-		return refuse("oauth_token_request_url", "Write https://…", "The client's secret goes over https only.")
+		return refuse("oauth_token_request_url", "Write the address with https.", "The client's secret goes over https only.")
 	}
 	return nil
 }

@@ -400,14 +400,14 @@ func TestDSNsOfFederatedSignIns(t *testing.T) {
 		"authenticator=oauth_client_credentials&oauth_client_id=c&oauth_client_secret=s":                                      "oauth_token_request_url",
 		"authenticator=oauth_client_credentials&oauth_client_id=c&oauth_client_secret=s&oauth_token_request_url=http://idp/t": "https only",
 		"authenticator=oauth_client_credentials&oauth_client_id=c&oauth_client_secret=s&oauth_token_request_url=idp":          "no address",
-		"oauth_client_secret=s&token=t":                                               "another",
+		"oauth_client_secret=s&token=t":                                               "is by programmatic_access_token",
 		"authenticator=workload_identity":                                             "identity provider",
 		"authenticator=workload_identity&workload_identity_provider=oidc&token=x.y.z": "would have ended",
 		"authenticator=workload_identity&workload_identity_provider=azure&workload_identity_entra_resource=" +
 			"https://management.azure.com/": "no Entra token",
 		"authenticator=workload_identity&workload_identity_provider=azure&workload_identity_entra_resource=" +
 			"api://a%26client_id=other": "no Entra token",
-		"workload_identity_provider=aws&token=t": "the sign-in is another",
+		"workload_identity_provider=aws&token=t": "the sign-in is by programmatic_access_token",
 	} {
 		if _, err := parseDSN("u@acme?" + parameters); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", parameters, err)

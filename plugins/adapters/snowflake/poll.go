@@ -137,7 +137,11 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation"} {
 		w.Key(c).Str(h.known(c))
 	}
-	w.Key("fallback_warehouse").Str(h.fallback())
+	if w.Key("fallback_warehouse"); h.parameters.Err != "" {
+		w.Null() // whether there is one is not known, which is not the same as none
+	} else {
+		w.Str(h.fallback())
+	}
 	for _, c := range [...]string{"started_clusters", "min_cluster_count", "max_cluster_count", "running", "queued"} {
 		w.Key(c)
 		if h.text(c) == "" {

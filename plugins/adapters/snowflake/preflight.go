@@ -155,6 +155,9 @@ func (a Adapter) writeChecks(
 			w.Key(list.key).Strs(list.sql)
 		}
 	}
+	if h != nil && h.interactive() && o.loadWarehouse != "" {
+		w.Key("housekeeping_warehouse").Str(o.loadWarehouse)
+	}
 	w.EndObject()
 }
 

@@ -25,6 +25,7 @@ func transcript(of TableType, request object, results map[string]object) []strin
 			Checks  []struct{ Name, Outcome, Message, Fix, Field string }
 			Resume  []string
 			Restore []string
+			Beside  string `json:"housekeeping_warehouse"`
 		}
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return append(lines, "not JSON: "+string(raw))
@@ -46,6 +47,9 @@ func transcript(of TableType, request object, results map[string]object) []strin
 			if c.Fix != "" || c.Field != "" {
 				lines = append(lines, "  "+c.Field+": "+c.Fix)
 			}
+		}
+		if a.Beside != "" {
+			lines = append(lines, "polls and enrichment run on "+a.Beside)
 		}
 		return append(lines, fmt.Sprintf("resume %q, restore %q", a.Resume, a.Restore))
 	}
@@ -175,6 +179,8 @@ func TestPreflight(t *testing.T) {
 			with(with(orders(), "prepare", true), "params", object{"load_warehouse": "LOAD_WH"}),
 			map[string]object{"warehouses": interactiveWH("", nil), "objects:0": objects(),
 				schema: granted("CREATE TABLE"), "warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MODIFY")}},
+		{"a standard warehouse loads by itself", Standard, with(orders(), "params", object{"load_warehouse": "LOAD_WH"}),
+			map[string]object{"table_grants:0": granted("SELECT")}},
 		{"an interactive warehouse is to write", Standard, orders("UPDATE"),
 			map[string]object{"warehouses": interactiveWH("DB.PUBLIC.ORDERS", nil),
 				"table_grants:0": granted("SELECT", "UPDATE")}},

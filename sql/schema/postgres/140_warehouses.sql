@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS warehouse_poll_snapshots (
     warehouse_type      text NOT NULL DEFAULT '',
     warehouse_size      text NOT NULL DEFAULT '',
     generation          text NOT NULL DEFAULT '',
-    fallback_warehouse  text NOT NULL DEFAULT '',
+    fallback_warehouse  text DEFAULT '',
     started_clusters    integer,
     running             integer,
     queued              integer,
@@ -20,6 +20,9 @@ CREATE TABLE IF NOT EXISTS warehouse_poll_snapshots (
     raw_result          jsonb,
     created_at          timestamptz NOT NULL DEFAULT now()
 );
+
+-- Version 18: null where the account does not tell whether there is one.
+ALTER TABLE warehouse_poll_snapshots ALTER COLUMN fallback_warehouse DROP NOT NULL;
 
 CREATE INDEX IF NOT EXISTS warehouse_poll_snapshots_by_run ON warehouse_poll_snapshots (run_id, "timestamp");
 

@@ -114,17 +114,22 @@ CREATE TABLE IF NOT EXISTS rollup.warehouse_seconds (
     state              text NOT NULL,
     warehouse_type     text NOT NULL,
     warehouse_size     text NOT NULL,
-    started_clusters   integer NOT NULL,
+    -- The clusters are NULL where the account's edition does not tell them.
+    started_clusters   integer,
     running            integer NOT NULL,
     queued             integer NOT NULL,
     generation         text NOT NULL DEFAULT '',
-    min_cluster_count  integer NOT NULL DEFAULT 0,
-    max_cluster_count  integer NOT NULL DEFAULT 0,
+    min_cluster_count  integer,
+    max_cluster_count  integer,
     -- The price of an hour in credits; NULL when the price list does not have it.
     credits_per_hour   double precision,
     provisional        boolean NOT NULL DEFAULT false,
     PRIMARY KEY (run_id, second)
 );
+ALTER TABLE rollup.warehouse_seconds
+    ALTER COLUMN started_clusters DROP NOT NULL,
+    ALTER COLUMN min_cluster_count DROP NOT NULL, ALTER COLUMN min_cluster_count DROP DEFAULT,
+    ALTER COLUMN max_cluster_count DROP NOT NULL, ALTER COLUMN max_cluster_count DROP DEFAULT;
 
 -- Derived tables are made of runs that have ended: the sessions that make them set loadstone.live to off and do not
 -- see provisional rows; everybody else does. The block locks nothing where the policies exist already.

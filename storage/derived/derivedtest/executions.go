@@ -251,11 +251,19 @@ func warehouseSlot(r Run, slot int64, done map[int64]int64, first, last int64) m
 		}
 		for name, is := range map[string]any{"polled_at": p.Timestamp.Time, "warehouse": p.Name, "state": p.State,
 			"warehouse_type": p.Type, "warehouse_size": p.Size, "generation": p.Generation,
-			"started_clusters": p.Clusters(), "min_cluster_count": *p.MinClusterCount,
-			"max_cluster_count": *p.MaxClusterCount, "running": p.Running, "queued": max(queued, p.Queued)} {
+			"started_clusters": numberOrNil(p.StartedClusters), "min_cluster_count": numberOrNil(p.MinClusterCount),
+			"max_cluster_count": numberOrNil(p.MaxClusterCount), "running": p.Running, "queued": max(queued, p.Queued)} {
 			row[name] = exact(is)
 		}
 	}
 	row["polls"] = exact(polls)
 	return row
+}
+
+// numberOrNil is what a pointer has, nil without one.
+func numberOrNil(n *int) any {
+	if n == nil {
+		return nil
+	}
+	return *n
 }

@@ -8532,6 +8532,7 @@ export interface components {
             error_classes?: {
                 [key: string]: string;
             };
+            housekeeping_warehouse?: string;
             /** Format: int64 */
             key_slots: number;
             lacks?: string[] | null;
@@ -10491,7 +10492,7 @@ export interface components {
         };
         Warehouse: {
             error?: string;
-            fallback_warehouse: string;
+            fallback_warehouse: string | null;
             generation: string;
             /** Format: int64 */
             max_cluster_count: number | null;
@@ -10516,7 +10517,7 @@ export interface components {
             /** Format: double */
             elapsed_seconds: number;
             error?: string;
-            fallback_warehouse: string;
+            fallback_warehouse: string | null;
             generation: string;
             /** Format: int64 */
             max_cluster_count: number | null;
