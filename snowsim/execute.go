@@ -364,8 +364,8 @@ func (j *job) limits() protocol.Limits {
 	return protocol.Limits{Inline: j.server.opts.InlineBytes, Chunk: j.server.opts.ChunkBytes}
 }
 
-// finished sets the answer of a statement that succeeded, in the form in which an account sends it: rows of a SELECT are
-// Arrow, unless the session wants JSON.
+// finished sets the answer of a statement that succeeded, in the form in which an account sends it: rows of a SELECT
+// are Arrow, unless the session wants JSON.
 func (j *job) finished(r *protocol.Result, kind protocol.StatementType) error {
 	if kind != protocol.Select || !strings.EqualFold(j.session.resultFormat(), "arrow") {
 		j.succeed(r, kind)

@@ -144,13 +144,13 @@ func (o *object) page(ctx context.Context, a SQLAccount, runID string, columns [
 	}
 	for _, values := range rs.Rows {
 		row := map[string]json.RawMessage{}
-		for i, v := range values {
-			text, err := columns[i].json(v)
+		for i, c := range columns[:min(len(columns), len(values))] {
+			text, err := c.json(values[i])
 			if err != nil {
 				return nil, err
 			}
 			if text != nil {
-				row[strings.ToLower(columns[i].name)] = text
+				row[strings.ToLower(c.name)] = text
 			}
 		}
 		page = append(page, row)

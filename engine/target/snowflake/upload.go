@@ -274,7 +274,7 @@ func (u *upload) trust(command string, files []string, s *stageInfo) error {
 // roundTrip carries a request to a stage.
 func (u *upload) roundTrip(r *http.Request) (*http.Response, error) {
 	if u.failure() != nil {
-		return u.farewell(r), nil //nolint:nilerr // whoever waits for the upload has it
+		return u.farewell(r), nil // whoever waits for the upload has the error
 	}
 	u.mu.Lock()
 	places, rounds := u.places, u.rounds
