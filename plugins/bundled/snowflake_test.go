@@ -24,6 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/snowsimtest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -140,7 +141,7 @@ const prepared = 2_000
 // parameters are the worst.
 func TestSnowflakeTables(t *testing.T) {
 	t.Parallel()
-	s := newSnow(t, func(o *snowsim.Options) { o.Parameters = snowsim.HostileParameters() })
+	s := newSnow(t, func(o *snowsim.Options) { o.Parameters = snowsimtest.HostileParameters() })
 	for _, c := range []struct{ adapter, weights, params, kind string }{
 		{"snowflake_standard", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`,
 			`{"cluster_by":["created_at"],"transient":true}`, "is_hybrid N"},

@@ -9,10 +9,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/snowsimtest"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
-var hostile = snowsim.HostileParameters()
+var hostile = snowsimtest.HostileParameters()
 
 // TestSessionsAreOurs: whatever an account and a user have as defaults, a session has what a run needs.
 func TestSessionsAreOurs(t *testing.T) {
