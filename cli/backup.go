@@ -28,7 +28,7 @@ const keyFileName = keyring.FileName
 type BackupCommand struct {
 	Out        string `required:"" placeholder:"FILE|DIR" help:"File or folder to write to; a folder gets a file named by the time. Existing files are not overwritten."`
 	Executions bool   `help:"Include the single executions of all runs, which may be large."`
-	WithKey    bool   `name:"with-key" help:"Include the key that seals secrets: whoever has the file then has all secrets."`
+	WithKey    bool   `name:"with-key" help:"Include the key that seals secrets. Anyone with the file can then read every secret."`
 	wiring.StoreFlags
 }
 

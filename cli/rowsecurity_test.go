@@ -195,9 +195,8 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {
 			t.Errorf("%s: only %d of %d were refused", table, left, inserts.Count)
 		}
-		// Among the first operations fewer are replaced than the later 45 %: the first keys' inserts went through.
 		t.Logf("%s: %d lookups, %d got another key", table, lookups.Count, sum.KeysReplaced)
-		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/10 ||
+		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 ||
 			!strings.Contains(message, "looked for other rows instead") {
 			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count,
 				sum.KeysReplaced, message)

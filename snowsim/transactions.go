@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
-// openTransaction is what is known of a session's transaction; the zero value is none.
+// openTransaction is the open transaction of a session; the zero value is none.
 type openTransaction struct {
 	id      int64
 	name    string

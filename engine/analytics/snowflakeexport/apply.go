@@ -50,7 +50,7 @@ func ApplySchema(ctx context.Context, a SQLAccount) (done []Applied, err error) 
 	return done, nil
 }
 
-// update brings what is there of an object up to date.
+// update upgrades an existing object.
 func (o *object) update(ctx context.Context, a SQLAccount, e existingObject) (done, refused string, err error) {
 	if foreign := e.foreign(o); foreign != "" {
 		return "", foreign, nil

@@ -81,7 +81,7 @@ func (e existingObject) differs(declared []column, exactly bool) string {
 	return strings.Join(wrong, ", ")
 }
 
-// foreign says why what is there under the name of an object is not Loadstone's, "" when it is. A table of version 1
+// foreign says why an existing object of that name is not Loadstone's, "" when it is. A table of version 1
 // may lack its mark.
 func (e existingObject) foreign(o *object) string {
 	_, marked := versionOf(e.comment, o.mark())

@@ -36,7 +36,7 @@ func (e *Export) endEarlier(ctx context.Context, c refresh.Claim) error {
 		}
 	}
 	if id < 0 || name < 0 {
-		return nil // what is left is then ended by the account
+		return nil // the account ends the remaining transactions
 	}
 	for _, row := range rs.Rows {
 		text, ours := strings.CutPrefix(strings.ToUpper(fmt.Sprint(row[name])), runTransactions(c.Subtask))

@@ -141,7 +141,7 @@ func TestADeadServerDoesNotBlock(t *testing.T) {
 	}
 }
 
-// transaction is the name under which a claim of that epoch works, as the account is told.
+// transaction is the name of the transactions of a claim, which holds its epoch.
 func (w *world) transaction(t *testing.T, epoch int64) (name string) {
 	t.Helper()
 	w.named = func(told string) { name = told }

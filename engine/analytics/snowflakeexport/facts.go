@@ -71,7 +71,7 @@ func completeParent(r Row, d *engine.RunDetail) {
 	}
 }
 
-// writeFacts writes what is known of the run into the account, table by table, unless it is there already. The row of
+// writeFacts writes the rows of the run into the account, table by table, unless it is there already. The row of
 // the run gets its fingerprint at the end, so that views show whole runs. Where TEST_RESULTS is somebody else's,
 // whether the rest is there is not known, and it is written each time.
 func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDetail,
@@ -96,7 +96,7 @@ func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDe
 		if err := e.together(ctx, c, prove, func(t target.Tx) error {
 			return e.writeTables(ctx, t, &d, tables, print)
 		}); err != nil {
-			return false, fmt.Errorf("writing what is known of run %s: %w", d.RunID, err)
+			return false, fmt.Errorf("writing the rows of run %s: %w", d.RunID, err)
 		}
 	}
 	return true, nil
@@ -159,7 +159,7 @@ func (e *Export) factsFingerprint(ctx context.Context, runID string) (print stri
 	return fmt.Sprint(rs.Rows[0][0]), true, nil
 }
 
-// wipeFacts removes what is known of a run, but for its template.
+// wipeFacts deletes the rows of a run, except those of its template.
 func (e *Export) wipeFacts(ctx context.Context, t target.Tx, runID string) error {
 	d := &engine.RunDetail{Run: engine.Run{RunID: runID}}
 	for _, table := range RunTables {

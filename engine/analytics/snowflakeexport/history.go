@@ -27,7 +27,7 @@ type historyRow struct {
 	ExecutionStatus      *string  `parquet:"EXECUTION_STATUS,optional,dict"`
 }
 
-// known is what is kept of one execution. Whole milliseconds are exact in a float32 up to 4.6 hours.
+// known is the server's view of one execution. Whole milliseconds are exact in a float32 up to 4.6 hours.
 type known struct {
 	id                                                                            engine.QueryID
 	server, compilation, execution, queuedOverload, provisioning, repair, blocked float32
@@ -96,7 +96,7 @@ func (h *history) read(ctx context.Context, r Record, runID string) error {
 	return nil
 }
 
-// of is what is known of an execution by its query id, nothing of one without.
+// of returns the server's view of an execution by its query id; without an id it is empty.
 func (h *history) of(queryID *string) (r historyRow) {
 	if queryID == nil || len(h.rows) == 0 {
 		return r

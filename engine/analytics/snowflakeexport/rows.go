@@ -169,7 +169,7 @@ func (e *Export) readSegment(ctx context.Context, runID string) error {
 	return err
 }
 
-// digest tells whether anything has changed of what is known of a run.
+// digest tells whether the rows of a run have changed.
 func (e *Export) digest(ctx context.Context, d *engine.RunDetail) (string, error) {
 	sum := sha256.New()
 	for _, name := range RunTables {
