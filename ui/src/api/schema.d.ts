@@ -6176,6 +6176,7 @@ export interface components {
             cost_ns_per_operation: number;
             /** Format: int64 */
             cpus: number;
+            engines?: components["schemas"]["EngineCost"][] | null;
             io_engine: string;
             loadstone_version: string;
             /** Format: double */
@@ -6652,6 +6653,15 @@ export interface components {
             code: string;
             password: string;
         };
+        EngineCost: {
+            /** Format: double */
+            cost_ns_per_operation: number;
+            /** @enum {string} */
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
+            /** Format: double */
+            max_qps: number;
+            refused?: string;
+        };
         Enrichment: {
             aggregate: components["schemas"]["AggregateEnrichment"] | null;
             by_kind: {
@@ -6693,6 +6703,7 @@ export interface components {
             go_version: string;
             hostname: string;
             io_engine: string;
+            io_engine_reason: string;
             loadstone_version: string;
             /** Format: int64 */
             memory_bytes: number;
@@ -10641,7 +10652,7 @@ export interface components {
             duration_seconds: number;
             feed?: components["schemas"]["Feed"];
             /** @enum {string} */
-            io_engine: "auto" | "events" | "goroutines";
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
             isolation_level?: string;
             /** @enum {string} */
             load_mode: "CONCURRENCY" | "QPS" | "FIND_MAX_CONCURRENCY";
@@ -10748,6 +10759,7 @@ export type Destinations = components['schemas']['Destinations'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
 export type EndTotpInputBody = components['schemas']['EndTOTPInputBody'];
+export type EngineCost = components['schemas']['EngineCost'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type Environment = components['schemas']['Environment'];
 export type ErrorFigures = components['schemas']['ErrorFigures'];
