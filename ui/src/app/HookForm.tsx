@@ -109,8 +109,8 @@ export function HookForm(props: {
             />
           ),
           before
-            ? 'Leave it empty to keep the address that is saved.'
-            : 'It is kept sealed; its path is not shown again.',
+            ? 'Leave empty to keep the saved address.'
+            : 'The address is stored encrypted. Its path is not shown again.',
         )}
         {draft.kind === 'webhook' &&
           field(
@@ -132,14 +132,14 @@ export function HookForm(props: {
             before?.signed ? (
               <label className="row">
                 <input type="checkbox" checked={draft.unsign} onChange={(e) => set({ unsign: e.target.checked })} />
-                Sign no more
+                Stop signing
               </label>
             ) : (
-              'With one, each body is signed, so that the receiver knows who wrote it.'
+              'Loadstone signs each request with this secret, so that the receiver can verify the sender.'
             ),
           )}
         <fieldset className="field choices">
-          <legend className="label">Told when a run has</legend>
+          <legend className="label">Notify when a run is</legend>
           {events.map((v) => (
             <label key={v.value} className="choice">
               <input
@@ -189,7 +189,7 @@ export function HookForm(props: {
               spellCheck={false}
             />
           ),
-          'One a line, name:value; a run has to have all of them. Without any, tags do not matter.',
+          'One name:value per line. A run must have all of these tags. Leave empty for all runs.',
         )}
         <div className="actions">
           <button type="button" className="btn" onClick={props.onClose}>

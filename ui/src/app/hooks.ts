@@ -3,18 +3,18 @@ import { formatTags, parseTags } from '../runs/tagLines';
 
 /** events are the notification events, with the form's labels. */
 export const events = [
-  { value: 'finished', label: 'Finished', what: 'completed, and not regressed' },
+  { value: 'finished', label: 'Finished', what: 'completed without a regression' },
   {
     value: 'regressed',
     label: 'Regressed',
-    what: 'completed, and worse than the template’s baseline; without one, a threshold does not hold',
+    what: 'completed worse than the template’s baseline or, without a baseline, with a failed threshold',
   },
-  { value: 'failed', label: 'Failed', what: 'ended by itself without completing' },
+  { value: 'failed', label: 'Failed', what: 'ended without completing' },
 ] as const;
 
 export const kinds = [
-  { value: 'webhook', label: 'Webhook', what: 'a POST of JSON, signed if you give a secret' },
-  { value: 'slack', label: 'Slack-compatible', what: 'a message, as an incoming webhook of Slack takes it' },
+  { value: 'webhook', label: 'Webhook', what: 'a JSON POST, signed if you set a secret' },
+  { value: 'slack', label: 'Slack-compatible', what: 'a message to an incoming webhook of Slack' },
 ] as const;
 
 /** eventLabel also handles events of a newer server. */
