@@ -29,6 +29,7 @@ import {
   PluginsPage,
   preloadPages,
   RunPage,
+  SchedulesPage,
   Settings,
   StreamsPage,
   TableEditor,
@@ -153,6 +154,9 @@ function SignedInApp() {
                 <ComparePage />
               </Route>
               <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
+              <Route path="/schedules">
+                <SchedulesPage />
+              </Route>
               <Route path="/connections">
                 <ConnectionsPage />
               </Route>

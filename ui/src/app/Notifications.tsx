@@ -69,7 +69,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
   const remove = (s: Saved, h: Hook) =>
     ask({
       title: `Delete notification “${h.name}”?`,
-      body: `${h.address} is not told of runs any more.`,
+      body: `Nothing is sent to ${h.address} any more.`,
       verb: 'Delete notification',
       danger: true,
       act: async () => {
@@ -106,8 +106,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
         {(s) => (
           <>
             {s.hooks.length === 0 && (
-              <Empty tight title="Nobody is told yet">
-                A webhook or a Slack channel can be told when a run has finished, failed or regressed.
+              <Empty tight title="No notification yet">
+                A webhook, a Slack channel or an e-mail can say when a run finished, failed, regressed or did not start.
               </Empty>
             )}
             <div
@@ -137,7 +137,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                           <strong className="wrap-anywhere">{h.name}</strong>
                           <span className="second wrap-anywhere">
                             {kindLabel(h.kind)} · {h.address}
-                            {h.signed && ' · signed'}
+                            {h.kind === 'email' && ` · to ${(h.to ?? []).join(', ')}`}
+                            {h.signed && h.kind !== 'email' && ' · signed'}
                             {h.owner && ` · by ${h.owner}`}
                           </span>
                           {h.suspended_reason && (

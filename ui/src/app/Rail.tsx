@@ -18,6 +18,7 @@ const navItems = [
     on: (p: string) =>
       p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
   },
+  { href: '/schedules', icon: 'clock', label: 'Schedules', on: (p: string) => p.startsWith('/schedules'), wide: true },
   {
     href: '/tables',
     icon: 'table',
@@ -33,7 +34,7 @@ const navItems = [
 ];
 
 /** overflowRoutes are the pages under More on a phone. */
-const overflowRoutes = /^\/(tables?|query|explore|streams|nodes|plugins|audit|settings)/;
+const overflowRoutes = /^\/(schedules|tables?|query|explore|streams|nodes|plugins|audit|settings)/;
 
 const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
 const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
@@ -133,6 +134,9 @@ export function Rail({ user }: { user: User }) {
           </Menu.Trigger>
           <Menu.Portal container={document.querySelector<HTMLElement>('nav.rail')}>
             <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
+              <Menu.Item onSelect={() => navigate('/schedules')}>
+                <Icon name="clock" /> <span className="grow">Schedules</span>
+              </Menu.Item>
               <Menu.Item onSelect={() => navigate('/tables')}>
                 <Icon name="table" /> <span className="grow">Tables</span>
               </Menu.Item>
