@@ -116,7 +116,7 @@ func (s *Service) Nodes() *nodes.Fleet { return s.nodes }
 // deps reads a connection anew each time: what goes on for long meets it as it is then.
 func (s *Service) deps() prepare.Deps {
 	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
-		Recordings: s.opts.Recordings}
+		Recordings: s.opts.Recordings, Prices: s.opts.Prices.Prices}
 }
 
 // requestDeps are deps for one request: a connection is unsealed once.

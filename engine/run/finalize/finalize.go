@@ -195,6 +195,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	v.JudgeFreezes(parent, e.Run.Scenario.Workload.ConcurrentConnections)
 	v.JudgeHeldOver(parent, e.Run.Scenario.Workload.ConcurrentConnections)
 	s.checkFallback(ctx, e, parent)
+	s.checkBurst(ctx, e, parent)
 	addNotes(v, parent)
 	noteExtent(v, parent, e.Run.Scenario.Workload)
 	if e.Plan != nil {

@@ -14,6 +14,8 @@ import (
 type Adapter struct {
 	// Described is the plugin's manifest; driver, dialect and parameters are filled in.
 	Described sdk.Manifest
+	// Families: the instance is of a compute family, which a parameter names; those whose processors burst save credits.
+	Families bool
 }
 
 const dialect = "postgres"
@@ -60,8 +62,12 @@ func (a Adapter) Manifest() sdk.Manifest {
 		Session: []string{"SET TIME ZONE 'UTC'", settle, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
 	}
 	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
+	families := ""
+	if a.Families {
+		families = `"compute_family":{"title":"Compute family","description":"COMPUTE_FAMILY of the instance: with BURST_… a run is DEGRADED when CPU credits run out.","type":"string","minLength":1,"maxLength":40},`
+	}
 	m.Parameters = `{"type":"object","additionalProperties":false,"properties":{"key":{"title":"Key columns","description":"Key columns, for views and tables without a primary key or unique index.","type":"array","minItems":1,"maxItems":32,"items":{"type":"string","minLength":1,"maxLength":63}},` +
-		sdk.KeySampleParameter + `}}`
+		families + sdk.KeySampleParameter + `}}`
 	return m
 }
 
@@ -79,7 +85,7 @@ func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 	case "session":
 		return session(req, w)
 	case "preflight":
-		return preflight(req, w)
+		return a.preflight(req, w)
 	case "classify_error":
 		classes(w)
 		return nil

@@ -7902,6 +7902,22 @@ export interface components {
             /** Format: double */
             stddev: number;
         };
+        LeastCost: {
+            /** Format: int64 */
+            clusters: number;
+            /** Format: double */
+            credits: number | null;
+            currency: string;
+            note?: string;
+            /** Format: double */
+            price: number | null;
+            price_list: string;
+            /** Format: double */
+            seconds: number;
+            warehouse: string;
+            warehouse_size: string;
+            warehouse_type: string;
+        };
         LeftPlace: {
             /** @description Where that is, in the words of a server that keeps files there. */
             label: string;
@@ -8822,6 +8838,7 @@ export interface components {
         };
         Plan: {
             adapter: components["schemas"]["PluginRef"];
+            burst?: string;
             driver: string;
             error_classes?: {
                 [key: string]: string;
@@ -8830,6 +8847,7 @@ export interface components {
             /** Format: int64 */
             key_slots: number;
             lacks?: string[] | null;
+            least_cost?: components["schemas"]["LeastCost"];
             pools?: components["schemas"]["Pool"][] | null;
             prepared?: boolean;
             restore?: string[] | null;
@@ -9860,6 +9878,7 @@ export interface components {
         };
         Scenario: {
             description?: string;
+            export?: string;
             find_max: components["schemas"]["FindMax"];
             guardrails: components["schemas"]["Guardrails"];
             matrix?: components["schemas"]["Matrix"];
@@ -11218,6 +11237,7 @@ export type KindRate = components['schemas']['KindRate'];
 export type KnownQueryLogin = components['schemas']['KnownQueryLogin'];
 export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
+export type LeastCost = components['schemas']['LeastCost'];
 export type LeftPlace = components['schemas']['LeftPlace'];
 export type Link = components['schemas']['Link'];
 export type LivePercentile = components['schemas']['LivePercentile'];
