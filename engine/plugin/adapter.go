@@ -134,6 +134,8 @@ type AdapterAnswer struct {
 	// Enrich answers OpEnrich, Warehouse OpPoll.
 	Enrich    *EnrichPlan       `json:"enrich,omitempty"`
 	Warehouse *engine.Warehouse `json:"warehouse,omitempty"`
+	// Observe answers OpObserve.
+	Observe *ObservePlan `json:"observe,omitempty"`
 	// HousekeepingWarehouse answers OpPreflight: polls and enrichment run there, where the run's own warehouse is made for
 	// queries only.
 	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`
