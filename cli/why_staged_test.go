@@ -128,9 +128,9 @@ var whyCases = []whyCase{
 	{
 		name:  "an index is missing",
 		rule:  "missing_index",
-		setup: "CREATE TABLE large AS SELECT i AS id, i % 5000 AS part, 'x' AS v FROM generate_series(1, 150000) i; ANALYZE large",
-		params: `statements: [{id: by part, sql: "SELECT id FROM large WHERE part = :part", weight: 1,
-    binds: [{name: part, generator: uniform, min: 1, max: 5000}]}]`,
+		setup: "INSERT INTO staged SELECT i, i % 5000, 'x' FROM generate_series(1001, 150000) i; ANALYZE staged",
+		params: `statements: [{id: by_part, sql: "SELECT id FROM {table} WHERE n = :part", weight: 1,
+    binds: [{name: part, generator: uniform, min: 1, max: 4999}]}]`,
 	},
 	{name: "a sort does not fit", rule: "spill", connections: 2,
 		setup:  "CREATE TABLE large AS SELECT i AS id, md5(i::text) AS v FROM generate_series(1, 60000) i; ANALYZE large",
@@ -166,7 +166,8 @@ func TestStagedCausesAreFound(t *testing.T) {
 	}
 	pg := pgtest.StartCrashable(t, map[string]string{"fsync": "on",
 		"synchronous_commit": "on", "full_page_writes": "on", "max_connections": "100", "work_mem": "64kB",
-		"autovacuum": "off"})
+		"autovacuum": "off",
+		"wal_level": "replica", "max_wal_senders": "2"})
 	dsn := pg.DSN("postgres")
 	found, staged, alarms := 0, 0, 0
 	var table strings.Builder
