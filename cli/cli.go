@@ -39,6 +39,7 @@ type commands struct {
 	Compare    compareCommand      `cmd:"" help:"Compare runs, and say whether the second is worse."`
 	Report     reportCommand       `cmd:"" help:"Write the report of a run as one HTML file."`
 	Mark       markCommand         `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
+	Why        whyCommand          `cmd:"" help:"Say why operations of a run were slow: what the database did, and because of whom."`
 	Prices     pricesCommand       `cmd:"" help:"Print the price list for costs, to be edited."`
 	Apply      applyCommand        `cmd:"" help:"Apply stream SQL from files, all or none."`
 	Slt        SLTCommand          `cmd:"" name:"slt" help:"Run test files of stream SQL."`

@@ -28,12 +28,14 @@ import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { rateOf } from './rates';
 import type { Columns } from './series';
+import { Why } from './Why';
 import { FinishedWorkers } from './Workers';
 
 const tabs = [
   'overview',
   'distribution',
   'kinds',
+  'why',
   'server',
   'workers',
   'errors',
@@ -48,6 +50,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
   kinds: 'By kind',
+  why: 'Why',
   server: 'Server side',
   workers: 'Workers',
   errors: 'Errors',
@@ -111,6 +114,9 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           {Object.keys(s.by_kind ?? {}).length > 0 && <KindCharts run={run} />}
           <ByStatement s={s} />
         </div>
+      </Tabs.Content>
+      <Tabs.Content value="why">
+        <Why run={run} c={c} />
       </Tabs.Content>
       <Tabs.Content value="server">
         <EnrichmentView run={run} live={state.live} s={s} />
