@@ -33,7 +33,7 @@ var enumerations = []enumeration{
 	values(engine.LoadConcurrency, engine.LoadQPS, engine.LoadFindMax),
 	values(engine.ArrivalConstant, engine.ArrivalPoisson, engine.ArrivalWorkload),
 	values(engine.RampLinear, engine.RampStep),
-	values(engine.IOAuto, engine.IOEvents, engine.IOGoroutines),
+	values(engine.IOAuto, engine.IOUring, engine.IOEvents, engine.IOGoroutines),
 	values(engine.ScalingFixed, engine.ScalingBounded, engine.ScalingAuto),
 	values(engine.IfExistsUse, engine.IfExistsRecreate, engine.IfExistsFail),
 	values(engine.LoadAuto, engine.LoadCopy),

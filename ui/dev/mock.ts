@@ -289,6 +289,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
     },
   ],
+  ['GET', /^\/api\/runs\/([^/]+)\/export$/, () => ({ record: null, account: null })],
   ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
   ['GET', /^\/api\/v1\/prices$/, () => prices],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => findOr404(runs, id, 'run').summary ?? {}],

@@ -85,7 +85,9 @@ describe('hooks as they are sent back', () => {
   });
 
   it('says which line is no tag', () => {
-    expect(applyDraft([], { ...draftOf(), tags: 'team:a\nwhat' })).toBe('Line 2 is no tag: write it as name:value.');
+    expect(applyDraft([], { ...draftOf(), tags: 'team:a\nwhat' })).toBe(
+      'Line 2 is not a tag. Use the form name:value.',
+    );
   });
 });
 

@@ -1753,6 +1753,8 @@ export interface paths {
                 query?: {
                     /** @description next_cursor of the page before, in the same order. */
                     cursor?: string;
+                    /** @description Only the newest run of each template. */
+                    latest_of_template?: boolean;
                     limit?: number;
                     order?: "asc" | "desc";
                     /** @description Part of the run's name, in any case. */
@@ -2111,6 +2113,44 @@ export interface paths {
                         "application/vnd.apache.parquet": string;
                         "application/zip": string;
                         "text/csv": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What has become of a run in the results database and in a results connection */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunExport"];
                     };
                 };
             };
@@ -6406,6 +6446,7 @@ export interface components {
             cost_ns_per_operation: number;
             /** Format: int64 */
             cpus: number;
+            engines?: components["schemas"]["EngineCost"][] | null;
             io_engine: string;
             loadstone_version: string;
             /** Format: double */
@@ -6882,6 +6923,15 @@ export interface components {
             code: string;
             password: string;
         };
+        EngineCost: {
+            /** Format: double */
+            cost_ns_per_operation: number;
+            /** @enum {string} */
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
+            /** Format: double */
+            max_qps: number;
+            refused?: string;
+        };
         Enrichment: {
             aggregate: components["schemas"]["AggregateEnrichment"] | null;
             by_kind: {
@@ -6923,6 +6973,7 @@ export interface components {
             go_version: string;
             hostname: string;
             io_engine: string;
+            io_engine_reason: string;
             loadstone_version: string;
             /** Format: int64 */
             memory_bytes: number;
@@ -9436,6 +9487,20 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunAccount: {
+            connection: string;
+            /** Format: int64 */
+            executions: number;
+            /** Format: date-time */
+            noted_at: string | null;
+            /** @description DATABASE.SCHEMA of the export; empty if the account was not reached. */
+            place: string;
+            /** @description What is missing and why, or why the attempt failed. */
+            problem: string;
+            /** @enum {string} */
+            status: "DONE" | "FAILED";
+            views: string[];
+        };
         RunCreateBody: {
             /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
             allow_writes?: boolean;
@@ -9537,6 +9602,10 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunExport: {
+            account: components["schemas"]["RunAccount"] | null;
+            record: components["schemas"]["RunRecord"] | null;
+        };
         RunFromTemplateBody: {
             /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
             confirm_production?: string | string[];
@@ -9562,6 +9631,15 @@ export interface components {
              * @description Rises with each save; 0 where nothing was written.
              */
             version: number;
+        };
+        RunRecord: {
+            /**
+             * Format: int64
+             * @description Number of parts of the record.
+             */
+            parts: number;
+            /** @description One sentence per part that could not be read. */
+            problems: string[];
         };
         RunResult: {
             /** Format: date-time */
@@ -10978,7 +11056,7 @@ export interface components {
             duration_seconds: number;
             feed?: components["schemas"]["Feed"];
             /** @enum {string} */
-            io_engine: "auto" | "events" | "goroutines";
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
             isolation_level?: string;
             /** @enum {string} */
             load_mode: "CONCURRENCY" | "QPS" | "FIND_MAX_CONCURRENCY";
@@ -11085,6 +11163,7 @@ export type Destinations = components['schemas']['Destinations'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
 export type EndTotpInputBody = components['schemas']['EndTOTPInputBody'];
+export type EngineCost = components['schemas']['EngineCost'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type Environment = components['schemas']['Environment'];
 export type ErrorFigures = components['schemas']['ErrorFigures'];
@@ -11245,11 +11324,14 @@ export type Rule = components['schemas']['Rule'];
 export type Rules = components['schemas']['Rules'];
 export type RuleState = components['schemas']['RuleState'];
 export type Run = components['schemas']['Run'];
+export type RunAccount = components['schemas']['RunAccount'];
 export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunExport = components['schemas']['RunExport'];
 export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
 export type RunList = components['schemas']['RunList'];
 export type RunNote = components['schemas']['RunNote'];
+export type RunRecord = components['schemas']['RunRecord'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
 export type RunView = components['schemas']['RunView'];

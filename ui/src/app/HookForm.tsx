@@ -117,10 +117,10 @@ export function HookForm(props: {
             />
           ),
           before && sameWay
-            ? 'Leave it empty to keep the saved address.'
+            ? 'Leave empty to keep the saved address.'
             : mail
               ? 'smtp:// uses STARTTLS, smtps:// TLS; smtp+plaintext:// neither TLS nor a password.'
-              : 'It is stored encrypted; its path is not shown again.',
+              : 'The address is stored encrypted. Its path is not shown again.',
         )}
         {mail && (
           <>
@@ -201,11 +201,11 @@ export function HookForm(props: {
                 Stop signing
               </label>
             ) : (
-              'With one, each body is signed, so that the receiver knows who wrote it.'
+              'Loadstone signs each request with this secret, so that the receiver can verify the sender.'
             ),
           )}
         <fieldset className="field choices">
-          <legend className="label">Send when a run</legend>
+          <legend className="label">Notify when a run is</legend>
           {events.map((v) => (
             <label key={v.value} className="choice">
               <input
@@ -255,7 +255,7 @@ export function HookForm(props: {
               spellCheck={false}
             />
           ),
-          'One a line, name:value; a run has to have all of them. Without any, tags do not matter.',
+          'One name:value per line. A run must have all of these tags. Leave empty for all runs.',
         )}
         <div className="actions">
           <button type="button" className="btn" onClick={props.onClose}>

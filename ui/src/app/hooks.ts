@@ -3,14 +3,14 @@ import { formatTags, parseTags } from '../runs/tagLines';
 
 /** events are the notification events, with the form's labels. */
 export const events = [
-  { value: 'finished', label: 'Finished', what: 'completed, and not regressed' },
+  { value: 'finished', label: 'Finished', what: 'completed without a regression' },
   {
     value: 'regressed',
     label: 'Regressed',
-    what: 'completed, and worse than the template’s baseline; without a baseline, a threshold failed',
+    what: 'completed worse than the template’s baseline or, without a baseline, with a failed threshold',
   },
-  { value: 'threshold', label: 'Threshold', what: 'completed, and a threshold failed' },
-  { value: 'failed', label: 'Failed', what: 'ended by itself without completing' },
+  { value: 'threshold', label: 'Threshold', what: 'completed with a failed threshold' },
+  { value: 'failed', label: 'Failed', what: 'ended without completing' },
   { value: 'missed', label: 'Missed', what: 'did not start though a schedule had it due' },
 ] as const;
 
