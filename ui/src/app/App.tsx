@@ -28,6 +28,7 @@ import {
   PluginsPage,
   preloadPages,
   RunPage,
+  SchedulesPage,
   Settings,
   SignIn,
   StreamsPage,
@@ -176,6 +177,9 @@ function SignedInApp() {
                 <ComparePage />
               </Route>
               <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
+              <Route path="/schedules">
+                <SchedulesPage />
+              </Route>
               <Route path="/connections">
                 <ConnectionsPage />
               </Route>

@@ -22,6 +22,8 @@ export function HookForm(props: {
   const [fieldErrors, setFieldErrors] = useState<Record<string, string>>({});
   const [busy, setBusy] = useState(false);
   const before = saved.hooks.find((h) => h.id === first.id);
+  const mail = draft.kind === 'email';
+  const sameWay = before !== undefined && (before.kind === 'email') === mail;
   const set = (to: Partial<HookDraft>) => setDraft((d) => ({ ...d, ...to }));
   const submit = async (e: FormEvent) => {
     e.preventDefault();
@@ -94,23 +96,87 @@ export function HookForm(props: {
         </fieldset>
         {field(
           'url',
-          'Address',
+          mail ? 'Mail server' : 'Address',
           (n) => (
             <input
               id={n}
               className="input mono"
               value={draft.url}
               onChange={(e) => set({ url: e.target.value })}
-              placeholder={before ? `${before.address}/… (saved)` : 'https://hooks.example.com/…'}
+              placeholder={
+                before && sameWay
+                  ? `${before.address}${mail ? '' : '/…'} (saved)`
+                  : mail
+                    ? 'smtp://mail.example.com:587'
+                    : 'https://hooks.example.com/…'
+              }
               autoComplete="off"
               spellCheck={false}
-              required={!before}
+              required={!before || !sameWay}
               maxLength={2000}
             />
           ),
-          before
+          before && sameWay
             ? 'Leave empty to keep the saved address.'
-            : 'The address is stored encrypted. Its path is not shown again.',
+            : mail
+              ? 'smtp:// uses STARTTLS, smtps:// TLS; smtp+plaintext:// neither TLS nor a password.'
+              : 'The address is stored encrypted. Its path is not shown again.',
+        )}
+        {mail && (
+          <>
+            {field('from', 'From', (n) => (
+              <input
+                id={n}
+                className="input"
+                value={draft.from}
+                onChange={(e) => set({ from: e.target.value })}
+                placeholder="loadstone@example.com"
+                autoComplete="off"
+                required
+                maxLength={300}
+              />
+            ))}
+            {field(
+              'to',
+              'To',
+              (n) => (
+                <input
+                  id={n}
+                  className="input"
+                  value={draft.to}
+                  onChange={(e) => set({ to: e.target.value })}
+                  placeholder="ada@example.com, bob@example.com"
+                  autoComplete="off"
+                  required
+                />
+              ),
+              'Up to 50 addresses with commas between them.',
+            )}
+            {field('user', 'User of the mail server', (n) => (
+              <input
+                id={n}
+                className="input"
+                value={draft.user}
+                onChange={(e) => set({ user: e.target.value })}
+                placeholder="none"
+                autoComplete="off"
+                maxLength={300}
+              />
+            ))}
+            {draft.user.trim() !== '' &&
+              field('secret', 'Password', (n) => (
+                <input
+                  id={n}
+                  className="input mono"
+                  type="password"
+                  value={draft.secret}
+                  onChange={(e) => set({ secret: e.target.value })}
+                  placeholder={before?.signed && sameWay ? 'saved' : ''}
+                  autoComplete="new-password"
+                  maxLength={500}
+                />
+              ))}
+          </>
         )}
         {draft.kind === 'webhook' &&
           field(
@@ -139,7 +205,7 @@ export function HookForm(props: {
             ),
           )}
         <fieldset className="field choices">
-          <legend className="label">Notify when a run is</legend>
+          <legend className="label">Send when a run</legend>
           {events.map((v) => (
             <label key={v.value} className="choice">
               <input

@@ -5,9 +5,10 @@ import { Icon } from '../design/icons';
 import { nextTheme, type ThemeChoice, themeIcon } from './theme';
 
 /** overflowRoutes are the pages under More on a phone. */
-const overflowRoutes = /^\/(tables?|query|explore|streams|nodes|plugins|audit|settings)/;
+const overflowRoutes = /^\/(schedules|tables?|query|explore|streams|nodes|plugins|audit|settings)/;
 
 const pages = [
+  ['/schedules', 'clock', 'Schedules'],
   ['/tables', 'table', 'Tables'],
   ['/explore', 'explore', 'Explore'],
   ['/streams', 'streams', 'Streams'],

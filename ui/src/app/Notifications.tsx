@@ -106,8 +106,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
         {(s) => (
           <>
             {s.hooks.length === 0 && (
-              <Empty tight title="No notifications yet">
-                Loadstone can call a webhook or post to Slack when a run finishes, fails or regresses.
+              <Empty tight title="No notification yet">
+                A webhook, a Slack channel or an e-mail can say when a run finished, failed, regressed or did not start.
               </Empty>
             )}
             <div
@@ -137,7 +137,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                           <strong className="wrap-anywhere">{h.name}</strong>
                           <span className="second wrap-anywhere">
                             {kindLabel(h.kind)} · {h.address}
-                            {h.signed && ' · signed'}
+                            {h.kind === 'email' && ` · to ${(h.to ?? []).join(', ')}`}
+                            {h.signed && h.kind !== 'email' && ' · signed'}
                             {h.owner && ` · by ${h.owner}`}
                           </span>
                           {h.suspended_reason && (

@@ -18,6 +18,7 @@ const navItems = [
     on: (p: string) =>
       p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
   },
+  { href: '/schedules', icon: 'clock', label: 'Schedules', on: (p: string) => p.startsWith('/schedules'), wide: true },
   {
     href: '/tables',
     icon: 'table',

@@ -38,6 +38,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             <dt>Loadstone</dt>
             <dd>
               {e.loadstone_version} · {e.go_version} · I/O {e.io_engine || 'default'}
+              {e.io_engine_reason && ` (${e.io_engine_reason})`}
             </dd>
             <dt>Machine</dt>
             <dd>
