@@ -7,6 +7,7 @@ import { Distribution } from '../charts/Distribution';
 import { PercentileCurve } from '../charts/PercentileCurve';
 import { Segments, Term } from '../design/Controls';
 import { capitalize, count, dateTime, errorRate, exact, humanize, latency, percent, plain } from '../design/format';
+import { CardBoundary } from '../design/CardBoundary';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
@@ -87,6 +88,17 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           </Tabs.Trigger>
         ))}
       </Tabs.List>
+      <CardBoundary key={tab} title={titles[tab as keyof typeof titles]}>
+        <TabContents run={run} state={state} c={c} />
+      </CardBoundary>
+    </Tabs.Root>
+  );
+}
+
+function TabContents({ run, state, c }: { run: RunDetail; state: RunState; c: Columns }) {
+  const s = run.summary!;
+  return (
+    <>
       <Tabs.Content value="overview">
         {!hasOperations(run, s, c.t.length) ? (
           <div className="stack">
@@ -151,7 +163,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       <Tabs.Content value="export">
         <ExportView run={run} s={s} c={c} />
       </Tabs.Content>
-    </Tabs.Root>
+    </>
   );
 }
 

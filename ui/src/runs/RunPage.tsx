@@ -3,6 +3,7 @@ import { useSearch } from 'wouter';
 import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
+import { CardBoundary } from '../design/CardBoundary';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { serverText } from '../design/sentences';
 import { useToast } from '../design/Toast';
@@ -71,9 +72,13 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
           <>
             {measured && run.summary?.find_max && <FindMaxAnswer r={run.summary.find_max} />}
             {!hasEnded && <ValidityNotice run={run} live={measured ? null : state.live} c={c} />}
-            <Tiles run={run} live={state.live} c={c} />
+            <CardBoundary title="Figures">
+              <Tiles run={run} live={state.live} c={c} />
+            </CardBoundary>
             {hasEnded ? (
-              <AboutRun run={run} measured={measured} c={c} />
+              <CardBoundary title="Verdict, notes and baseline">
+                <AboutRun run={run} measured={measured} c={c} />
+              </CardBoundary>
             ) : (
               <>
                 <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
