@@ -37,6 +37,7 @@ type commands struct {
 	Snowsim    snowsimCommand      `cmd:"" help:"Run a simulated Snowflake account, for tests and demonstrations."`
 	Snowflake  snowflakeCommand    `cmd:"" help:"Check a Snowflake account against what Loadstone assumes of it."`
 	Compare    compareCommand      `cmd:"" help:"Compare runs, and say whether the second is worse."`
+	Gate       gateCommand         `cmd:"" help:"Measure a base and a candidate in turns, and say whether the candidate is slower."`
 	Report     reportCommand       `cmd:"" help:"Write the report of a run as one HTML file."`
 	Mark       markCommand         `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
 	Prices     pricesCommand       `cmd:"" help:"Print the price list for costs, to be edited."`
@@ -121,7 +122,7 @@ func start(ctx context.Context, forget, settle func(), settings terminal.Setting
 	log, traced := terminal.NewLogger(shared, c.LogLevel, c.LogFormat)
 	e := &terminal.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
 		Settings: settings, Log: log, Traced: traced}
-	if !strings.HasPrefix(parsed.Command(), "run ") {
+	if !strings.HasPrefix(parsed.Command(), "run ") && !strings.HasPrefix(parsed.Command(), "gate ") {
 		settle() // only a run says when its start is over
 	}
 	return exitCode(stderr, terminal.Interrupted(ctx, parsed.Run(e)))
