@@ -25,6 +25,7 @@ var version = "development"
 
 type commands struct {
 	Run       runCommand       `cmd:"" group:"run" help:"Run a template, from a terminal or CI."`
+	Gate      gateCommand      `cmd:"" group:"run" help:"Measure a base and a candidate in turns, and say whether the candidate is slower."`
 	Compare   compareCommand   `cmd:"" group:"run" help:"Compare runs, and say whether the second is worse."`
 	Why       whyCommand       `cmd:"" group:"run" help:"Say why operations of a run were slow: what the database did, and because of whom."`
 	Report    reportCommand    `cmd:"" group:"run" help:"Write the report of a run as one HTML file."`
@@ -137,7 +138,7 @@ func start(ctx context.Context, forget, settle func(), settings terminal.Setting
 	log, traced := terminal.NewLogger(shared, c.LogLevel, c.LogFormat)
 	e := &terminal.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
 		Settings: settings, Log: log, Traced: traced}
-	if !strings.HasPrefix(parsed.Command(), "run ") {
+	if !strings.HasPrefix(parsed.Command(), "run ") && !strings.HasPrefix(parsed.Command(), "gate ") {
 		settle() // only a run says when its start is over
 	}
 	return exitCode(stderr, terminal.Interrupted(ctx, parsed.Run(e)))
