@@ -167,7 +167,7 @@ func TestStagedCausesAreFound(t *testing.T) {
 	pg := pgtest.StartCrashable(t, map[string]string{"fsync": "on",
 		"synchronous_commit": "on", "full_page_writes": "on", "max_connections": "100", "work_mem": "64kB",
 		"autovacuum": "off",
-		"wal_level": "replica", "max_wal_senders": "2"})
+		"wal_level":  "replica", "max_wal_senders": "2"})
 	dsn := pg.DSN("postgres")
 	found, staged, alarms := 0, 0, 0
 	var table strings.Builder
