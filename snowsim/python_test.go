@@ -3,23 +3,26 @@ package snowsim
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
-// TestThePythonConnector reads every type, in parts of a result too, and stores files as S3 and Google Cloud take them. It needs a Python
-// with Snowflake's own connector, which LOADSTONE_SNOWFLAKE_PYTHON names; make test-snowflake-emulator installs one.
+// TestThePythonConnector reads every type, in parts of a result too, and stores files as S3, Google Cloud
+// and Azure take them. It needs a Python with Snowflake's own connector, which LOADSTONE_SNOWFLAKE_PYTHON names; make test-snowflake-emulator installs one.
 func TestThePythonConnector(t *testing.T) {
 	python := os.Getenv("LOADSTONE_SNOWFLAKE_PYTHON")
 	if python == "" {
 		t.Skip("LOADSTONE_SNOWFLAKE_PYTHON names no Python with the connector; make test-snowflake-emulator does")
 	}
-	// The connector (5.2) builds no address of Azure's from the stand-in's; why is not known.
-	for _, cloud := range []string{StagesS3, StagesGCS} {
+	for _, cloud := range []string{StagesS3, StagesGCS, StagesAzure} {
 		for _, form := range []string{"arrow", "json"} {
 			s := start(t, func(o *Options) {
 				o.Stages, o.Results, o.plain = cloud, form, nil
@@ -46,6 +49,9 @@ func TestThePythonConnector(t *testing.T) {
 			}
 			c := osexec.CommandContext(t.Context(), python, "testdata/connector.py", string(about))
 			c.Env = append(os.Environ(), "REQUESTS_CA_BUNDLE="+authority, "SSL_CERT_FILE="+authority)
+			if cloud == StagesAzure {
+				c.Env = append(c.Env, "HTTPS_PROXY=http://"+localhostProxy(t))
+			}
 			out, err := c.CombinedOutput()
 			if err != nil {
 				t.Errorf("%s, %s: %v\n%s", cloud, form, err, out)
@@ -57,4 +63,32 @@ func TestThePythonConnector(t *testing.T) {
 			}
 		}
 	}
+}
+
+// localhostProxy leads every host below localhost to this machine: not every system resolves such names.
+func localhostProxy(t *testing.T) (address string) {
+	t.Helper()
+	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, port, err := net.SplitHostPort(r.Host)
+		if r.Method != http.MethodConnect || err != nil || !strings.HasSuffix(host, ".localhost") {
+			http.Error(w, "only hosts below localhost", http.StatusForbidden)
+			return
+		}
+		there, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer there.Close()
+		w.WriteHeader(http.StatusOK)
+		here, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer here.Close()
+		go func() { _, _ = io.Copy(there, here); _ = there.(*net.TCPConn).CloseWrite() }()
+		_, _ = io.Copy(here, there)
+	}))
+	t.Cleanup(p.Close)
+	return p.Listener.Addr().String()
 }

@@ -60,7 +60,7 @@ func userPrefix(user string) string { return fmt.Sprintf("stages/%x/", user) }
 
 func (a *stageArea) put(user, client, host, from, path, options string) (*stageStatement, error) {
 	folder := userPrefix(user) + strings.Trim(path, "/")
-	info, err := a.issue(host, userPrefix(user), strings.TrimSuffix(folder, "/")+"/")
+	info, err := a.issue(client, host, userPrefix(user), strings.TrimSuffix(folder, "/")+"/")
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,8 @@ func (a *stageArea) certify() (tls.Certificate, error) {
 		NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "snowsim"}, NotBefore: from,
 		NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: []string{azureAccount + ".blob." + azureDomain}}
 	addresses, _ := net.InterfaceAddrs() // without them there is this machine
 	for _, at := range addresses {
 		if network, ok := at.(*net.IPNet); ok {
@@ -151,8 +152,12 @@ func (a *stageArea) certify() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
+// The host of Azure's storage, ACCOUNT.blob.DOMAIN, for clients that put it together by themselves: every name below
+// localhost is this machine's.
+const azureAccount, azureDomain = "snowsim", "localhost"
+
 // issue gives the credentials and the address for a PUT into folder.
-func (a *stageArea) issue(host, prefix, folder string) (map[string]any, error) {
+func (a *stageArea) issue(client, host, prefix, folder string) (map[string]any, error) {
 	first, rest, dotted := strings.Cut(host, ".")
 	if !dotted {
 		return nil, protocol.NotSimulated("a stage for clients that come by IPv6")
@@ -169,6 +174,9 @@ func (a *stageArea) issue(host, prefix, folder string) (map[string]any, error) {
 		// The host of a stage is ACCOUNT.ENDPOINT: cut at its first dot, the address of this machine is that, and no name
 		// has to be looked up.
 		info["storageAccount"], info["endPoint"], info["path"] = first, rest+":"+a.port, "stages"
+		if client != "Go" {
+			info["storageAccount"], info["endPoint"] = azureAccount, "blob."+azureDomain+":"+a.port
+		}
 		info["location"] = folder
 		info["creds"] = map[string]any{"AZURE_SAS_TOKEN": "?sv=2021-10-04&sr=c&sp=rwl&se=" +
 			url.QueryEscape(c.expires.UTC().Format(time.RFC3339)) + "&sig=" + url.QueryEscape(c.token)}

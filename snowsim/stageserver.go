@@ -171,7 +171,8 @@ func (a *stageArea) abandon(upload string) {
 // azure carries out Put Blob, Put Block and Put Block List.
 func (a *stageArea) azure(w http.ResponseWriter, r *http.Request, q url.Values, path string,
 	body []byte) *stageRefusal {
-	if r.Method != http.MethodPut || r.Header.Get("X-Ms-Version") == "" {
+	// Without the header the version is that of the signature.
+	if r.Method != http.MethodPut || r.Header.Get("X-Ms-Version") == "" && !q.Has("sv") {
 		return notHere
 	}
 	switch q.Get("comp") {

@@ -119,7 +119,7 @@ func (l *liveExport) tell(ctx context.Context, runID string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	problem := ""
+	problem := "The run goes on, and what is known of it is copied every 10 s."
 	if err != nil {
 		problem = "It is not copied while it goes on: " + engine.ErrorText(err)
 		l.close() // the next one is asked for anew: it may have been changed
@@ -128,14 +128,15 @@ func (l *liveExport) tell(ctx context.Context, runID string, err error) {
 		return
 	}
 	l.problems[runID] = problem
-	if problem != "" {
+	if err != nil {
 		l.t.s.Log.Warn().Str("run_id", runID).Str("connection", l.connection).Str("problem", problem).
 			Msg("a run is not copied to the results connection while it goes on")
 	}
+	failed := err != nil
 	db, err := l.t.Database(ctx)
 	if err == nil {
 		err = db.NoteExport(ctx, refresh.Claim{Task: refresh.Task{Table: snowflakeexport.Table, Subtask: runID}},
-			l.connection, snowflakeexport.ExportStatus{Problem: problem, Failed: problem != ""})
+			l.connection, snowflakeexport.ExportStatus{Problem: problem, Failed: failed})
 	}
 	if err != nil && ctx.Err() == nil {
 		l.t.s.Log.Warn().Err(err).Str("run_id", runID).Msg("what is in the results connection could not be noted")

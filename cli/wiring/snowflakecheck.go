@@ -150,7 +150,7 @@ func (c *accountCheck) withRuns(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := c.adapters(); err != nil {
+	if err := c.adapters(ctx); err != nil {
 		return err
 	}
 	return c.exported(ctx)
@@ -315,9 +315,8 @@ func (s *seenStatements) among(c *snowflake.Checker, is func(sql string) bool) (
 }
 
 // statement notes whether the account has executed one of the statements that the runs have sent.
-func (c *accountCheck) statement(id, sentence string, is func(sql string) bool) error {
-	// The context ends nothing: what is asked for has happened.
-	return c.Ask(context.Background(), snowflake.Assumption{ID: id, Sentence: sentence}, "", time.Minute,
+func (c *accountCheck) statement(ctx context.Context, id, sentence string, is func(sql string) bool) error {
+	return c.Ask(ctx, snowflake.Assumption{ID: id, Sentence: sentence}, "", time.Minute,
 		func(context.Context) (bool, string, error) {
 			executed, refused := c.seen.among(c.Checker, is)
 			if !executed && refused == nil {
@@ -329,7 +328,7 @@ func (c *accountCheck) statement(id, sentence string, is func(sql string) bool) 
 
 // adapters asks of each statement that the adapters declare whether the account executes it. What they declare is the
 // same for all types of table.
-func (c *accountCheck) adapters() error {
+func (c *accountCheck) adapters(ctx context.Context) error {
 	infos, err := bundled.Infos()
 	if err != nil {
 		return err
@@ -349,7 +348,7 @@ func (c *accountCheck) adapters() error {
 			is := func(sql string) bool { return plugin.Allowing(list, sql, manifest.Dialect, nil) == i }
 			relations := relationsOf(pattern)
 			for _, relation := range relations {
-				err := c.statement("adapter.select."+strings.TrimPrefix(relation, "*."), "Adapters send: SELECT of "+relation,
+				err := c.statement(ctx, "adapter.select."+strings.TrimPrefix(relation, "*."), "Adapters send: SELECT of "+relation,
 					func(sql string) bool {
 						return strings.Contains(strings.ToLower(sql), strings.TrimPrefix(relation, "*.")) && is(sql)
 					})
@@ -360,7 +359,7 @@ func (c *accountCheck) adapters() error {
 			if len(relations) > 0 {
 				continue
 			}
-			if err := c.statement("adapter."+slug(pattern), "Adapters send: "+pattern, is); err != nil {
+			if err := c.statement(ctx, "adapter."+slug(pattern), "Adapters send: "+pattern, is); err != nil {
 				return err
 			}
 		}
@@ -493,7 +492,7 @@ func (c *accountCheck) exportTo(ctx context.Context, account snowflakeexport.Acc
 		return err
 	}
 	for _, s := range exportedBy {
-		err := c.statement("export."+s.id, "The export sends: "+s.begins+" …", func(sql string) bool {
+		err := c.statement(ctx, "export."+s.id, "The export sends: "+s.begins+" …", func(sql string) bool {
 			return strings.HasPrefix(sql+" ", s.begins+" ")
 		})
 		if err != nil {

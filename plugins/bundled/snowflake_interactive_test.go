@@ -52,3 +52,29 @@ func TestAnInteractiveWarehouseIsComparedOnEveryTypeOfTable(t *testing.T) {
 		t.Errorf("the table is still there after the run: %+v", f.Checks)
 	}
 }
+
+// TestWhatWritesOnAnInteractiveWarehouseIsTried: whether it takes MERGE no document says, so the account is asked, in a
+// transaction that is undone, before the load; on a standard warehouse the workload's own statements are not tried.
+func TestWhatWritesOnAnInteractiveWarehouseIsTried(t *testing.T) {
+	t.Parallel()
+	s := newSnow(t)
+	s.exec("CREATE TABLE merged (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))",
+		"INSERT INTO merged SELECT SEQ4() + 1, 'x' FROM TABLE(GENERATOR(ROWCOUNT => 100))",
+		"ALTER WAREHOUSE INTERACTIVE_WH ADD TABLES (merged)")
+	const merge = `{"statements":[{"id":"m","sql":"MERGE INTO {table} t USING (SELECT 1 AS id, 'y' AS note) s ` +
+		`ON t.id = s.id WHEN MATCHED THEN UPDATE SET note = s.note"}]}`
+	sc := s.scenario("snowflake_standard", "sql", "merged", merge, nil)
+	if f := s.look(sc); !f.OK || found(f, "trial", "failed") != nil {
+		t.Errorf("on a standard warehouse: %+v", f.Checks)
+	}
+	s.dsn = strings.Replace(s.dsn, "warehouse="+snowsim.DefaultWarehouse, "warehouse=INTERACTIVE_WH", 1)
+	sc = s.scenario("snowflake_standard", "sql", "merged", merge, nil)
+	sc.Target.Warehouse = "INTERACTIVE_WH"
+	if f := s.look(sc); f.OK || found(f, "trial", "failed") == nil {
+		t.Errorf("on an interactive one: %+v", f.Checks)
+	}
+	if _, err := s.ready(sc); !engine.HasCode(err, engine.CodeInvalid) ||
+		!strings.Contains(err.Error(), "refuses what the run would write") {
+		t.Errorf("the run on an interactive one: %v", err)
+	}
+}

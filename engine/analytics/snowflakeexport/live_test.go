@@ -178,16 +178,31 @@ func TestExecutionsOfAnEarlierVersionGetTheirResults(t *testing.T) {
 	}
 }
 
-// TestTheWarehouseOfTheResultsExecutesNothing: that is no fault of the run, which is tried again.
+// TestTheWarehouseOfTheResultsExecutesNothing: it was suspended by another, or its credits are used up. That is no fault
+// of the run, which is tried again, and comes through when the warehouse runs.
 func TestTheWarehouseOfTheResultsExecutesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithSchema(t)
-	if err := w.Account.Exec(t.Context(), "ALTER WAREHOUSE LOADSTONE_WH SET AUTO_RESUME = FALSE",
-		"ALTER WAREHOUSE LOADSTONE_WH SUSPEND"); err != nil {
-		t.Fatal(err)
+	do := func(sql ...string) {
+		t.Helper()
+		if err := w.Account.Exec(t.Context(), sql...); err != nil {
+			t.Fatal(err)
+		}
 	}
-	_, err := w.take(t, 1)
-	if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(w.book.Problem, "executes nothing now") {
-		t.Errorf("%v, %+v", err, w.book)
+	fails := func(when string) {
+		t.Helper()
+		_, err := w.take(t, 1)
+		if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(w.book.Problem, "executes nothing now") {
+			t.Errorf("%s: %v, %+v", when, err, w.book)
+		}
+	}
+	do("ALTER WAREHOUSE LOADSTONE_WH SET AUTO_RESUME = FALSE", "ALTER WAREHOUSE LOADSTONE_WH SUSPEND")
+	fails("suspended by another")
+	do("ALTER WAREHOUSE LOADSTONE_WH SET AUTO_RESUME = TRUE")
+	w.sim.ExhaustQuota("LOADSTONE_WH", true)
+	fails("at its resource monitor's limit")
+	w.sim.ExhaustQuota("LOADSTONE_WH", false)
+	if _, err := w.take(t, 1); err != nil || !w.book.Whole {
+		t.Errorf("with the warehouse again: %v, %+v", err, w.book)
 	}
 }

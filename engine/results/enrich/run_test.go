@@ -236,6 +236,16 @@ func TestASamplingHistoryEndsEarlyOrLate(t *testing.T) {
 	}
 }
 
+// TestAHistoryThatNeverShowsOurQueries is asked until its time is over, and may be asked again.
+func TestAHistoryThatNeverShowsOurQueries(t *testing.T) {
+	r, a, j := setup(t, 2000)
+	a.shows = func(int) bool { return false }
+	if e := run(t, j); e.Status != engine.EnrichmentPartial || e.Matched != 0 || e.Polls != 25 || !e.Retryable ||
+		len(r.kept) != 0 {
+		t.Fatalf("%d parts, %+v", len(r.kept), e)
+	}
+}
+
 // TestItGoesOnWhereItStopped interrupts a job and repeats it.
 func TestItGoesOnWhereItStopped(t *testing.T) {
 	r, a, j := setup(t, 3000)

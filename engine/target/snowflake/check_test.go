@@ -110,6 +110,19 @@ func TestWhatARoleMayNotIsNotHeld(t *testing.T) {
 	}
 }
 
+// TestATrialAccount has no hybrid tables: what rests on them is not checked, and the rest is.
+func TestATrialAccount(t *testing.T) {
+	t.Parallel()
+	dsn, db := openStandIn(t, func(o *snowsim.Options) { o.Contract.Trial, o.Contract.Standard = true, true })
+	_, outcomes := checked(t, dsn, db)
+	for id, want := range map[string]string{"hybrid.create": NotHeld, "hybrid.swap": NotChecked,
+		"warehouses.clusters": NotHeld, "standard.swap": Held, "transactions.abort": Held} {
+		if outcomes[id].Outcome != want {
+			t.Errorf("%+v, not %s", outcomes[id], want)
+		}
+	}
+}
+
 // lossy is an account whose statements of one kind are never answered: each fails as a lost connection does.
 type lossy struct {
 	target.Database
@@ -222,5 +235,21 @@ func TestACheckThatIsGivenUp(t *testing.T) {
 	c.Clean(ctx) // it has a time of its own
 	if !c.Holds("check.clean") {
 		t.Errorf("%s", c.Result().JSON())
+	}
+}
+
+// TestAnotherSchema: the connection string leads to it, whatever form the other had, and keeps the rest.
+func TestAnotherSchema(t *testing.T) {
+	t.Parallel()
+	_, db := openStandIn(t, nil)
+	for dsn, want := range map[string]string{
+		"snowflake://ann:pw@acct/db/old?warehouse=W&role=R": "snowflake://ann:pw@acct/%22LOADSTONE%22/NEW?warehouse=W&role=R",
+		"snowflake://ann:pw@acct":                           "snowflake://ann:pw@acct/%22LOADSTONE%22/NEW",
+		"snowflake://acct/db?schema=old&user=ann":           "snowflake://acct/%22LOADSTONE%22/NEW?user=ann",
+		"acct?database=db&role=R":                           "acct/%22LOADSTONE%22/NEW?role=R",
+	} {
+		if got, err := WithSchema(t.Context(), db, dsn, "NEW"); err != nil || got != want {
+			t.Errorf("%s becomes %s, %v", dsn, got, err)
+		}
 	}
 }

@@ -60,9 +60,8 @@ func WithSchema(ctx context.Context, db target.Database, dsn, schema string) (st
 	}
 	head, query, _ := strings.Cut(dsn, "?")
 	begin := strings.LastIndexByte(head, '@') + 1
-	if begin == 0 {
-		_, rest, _ := strings.Cut(head, "://")
-		begin = len(head) - len(rest)
+	if scheme, _, found := strings.Cut(head, "://"); begin == 0 && found {
+		begin = len(scheme) + len("://")
 	}
 	account, _, _ := strings.Cut(head[begin:], "/")
 	var kept []string
@@ -72,11 +71,8 @@ func WithSchema(ctx context.Context, db target.Database, dsn, schema string) (st
 			kept = append(kept, pair)
 		}
 	}
-	dsn = head[:begin] + account + "/" + url.PathEscape(
-		quoteName(fmt.Sprint(rs.Rows[0][0])),
-	) + "/" + url.PathEscape(
-		schema,
-	)
+	place := []string{account, url.PathEscape(quoteName(fmt.Sprint(rs.Rows[0][0]))), url.PathEscape(schema)}
+	dsn = head[:begin] + strings.Join(place, "/")
 	if len(kept) > 0 {
 		dsn += "?" + strings.Join(kept, "&")
 	}
