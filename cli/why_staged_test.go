@@ -135,22 +135,6 @@ var whyCases = []whyCase{
 	{name: "a sort does not fit", rule: "spill", connections: 2,
 		setup:  "CREATE TABLE large AS SELECT i AS id, md5(i::text) AS v FROM generate_series(1, 60000) i; ANALYZE large",
 		params: `statements: [{id: sorted, sql: "SELECT v FROM large ORDER BY v, id OFFSET 59990", weight: 1}]`},
-	{name: "connections are opened all the time", rule: "connection_storm", params: whyRead, connections: 4,
-		cause: func(ctx context.Context, s *whyStage) {
-			var all sync.WaitGroup
-			for range 8 {
-				all.Go(func() {
-					for ctx.Err() == nil {
-						if c, err := pgx.Connect(ctx, s.dsn); err == nil {
-							_ = c.Close(context.Background())
-						}
-					}
-				})
-			}
-			all.Wait()
-		}},
-	{name: "more sessions than processors", rule: "processors", connections: 24,
-		params: `statements: [{id: work, sql: "SELECT sum(sqrt(i)) FROM generate_series(1, 20000) i", weight: 1}]`},
 
 	{name: "healthy, reading", params: whyRead, connections: 2},
 	{name: "healthy, writing", params: whyUpdate, connections: 2},

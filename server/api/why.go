@@ -22,8 +22,8 @@ func RegisterWhy(a *API) {
 	why := NewOperation(http.MethodGet, "/api/v1/runs/{id}/why", "explain-run", "Runs",
 		"Why operations of a run were slow: what the server did, and findings", http.StatusNotFound,
 		http.StatusTooManyRequests)
-	why.Description = "Of a run that goes on it is what this server has seen so far; its findings may change. observed is " +
-		"false where nothing was seen, and reason says why."
+	why.Description = "Of a run that goes on it is what this server has seen so far; its findings may change. observed " +
+		"is false where nothing was seen, and reason says why."
 	Handle(a, why, Throttled(a, func(ctx context.Context, in *IDInput) (*serverViewBody, error) {
 		if viewer == nil {
 			return nil, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not look at targets.",

@@ -286,7 +286,8 @@ func TestNothingAndUnseen(t *testing.T) {
 		w.second(500, []part{{class: engine.WaitCPU, sessions: 0.4}})
 	}
 	v := w.judge(8)
-	if len(v.Findings) < 2 || v.Findings[0].Rule != findings.RuleNothing || !strings.Contains(v.Findings[0].Text, "idle") ||
+	if len(v.Findings) < 2 || v.Findings[0].Rule != findings.RuleNothing ||
+		!strings.Contains(v.Findings[0].Text, "idle") ||
 		!strings.Contains(v.Findings[0].Try, "network") ||
 		v.Findings[1].Rule != findings.RuleNotPermitted {
 		t.Fatalf("%+v", v.Findings)

@@ -93,8 +93,8 @@ func (c *Collector) Judge(in Input) Verdict {
 	return v
 }
 
-// pace tells slow seconds from healthy ones: by how long an operation is under way, which is what is in flight over what
-// ends.
+// pace tells slow seconds from healthy ones: by how long an operation is under way, which is what is in flight over
+// what ends.
 func (j *judge) pace() {
 	took := make([]float64, 0, len(j.used))
 	of := func(i int) float64 {
@@ -370,7 +370,9 @@ func evenShare(rule string) float64 {
 	switch rule {
 	case RuleIdleInTransaction, RuleTableLock, RuleForeignLock, RuleMaintenanceLock, RuleConnectionStorm:
 		return least
-	case RuleHotRow, RuleMissingIndex, RuleSpill, RuleReplica, RuleCheckpoint, RulePlan, RuleJIT, RuleLock:
+	case RuleMissingIndex, RuleSpill, RuleJIT, RulePlan:
+		return 0.1 // what is evident in counters or plans needs no more
+	case RuleHotRow, RuleReplica, RuleCheckpoint, RuleLock:
 		return 0.2
 	case RuleCache, RuleLatch, RuleVacuum:
 		return 0.3

@@ -44,15 +44,15 @@ var titles = map[string]string{
 
 // advice is what may help, in words that fit any database.
 var advice = map[string]string{
-	RuleIdleInTransaction: "End that session or its transaction, and let its application commit before it waits for anything else.",
-	RuleHotRow:            "Spread the writes over more rows, shorten the transactions, or update the contended row last in each.",
+	RuleIdleInTransaction: "End that session, and let its application commit before it waits for anything else.",
+	RuleHotRow:            "Spread the writes over more rows, shorten transactions, or update the contended row last.",
 	RuleTableLock:         "Make such changes with a short lock timeout and repeat them, at a quiet time.",
 	RuleForeignLock:       "Shorten that transaction, or run it at another time.",
 	RuleMaintenanceLock:   "Run maintenance at another time, or make it shorter.",
 	RuleCommit:            "Put more work into each transaction, or give the log a faster disk.",
 	RuleReplica:           "Look at the replica and the network to it, or let COMMIT not wait for it.",
 	RuleMissingIndex:      "Create an index on the columns that the statement selects by.",
-	RulePlan:              "Compare both plans; refresh the statistics of the table, or restore the index that the old plan used.",
+	RulePlan:              "Compare both plans; refresh the table's statistics, or restore the old plan's index.",
 	RuleCache:             "Give the cache more memory, or read less.",
 	RuleCheckpoint:        "Let more log collect between two checkpoints.",
 	RuleSpill:             "Give sorts and hashes more memory, or let an index deliver the order.",

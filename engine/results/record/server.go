@@ -42,8 +42,8 @@ const (
 	serverMissing = "missing"
 )
 
-// serverRow is the schema of a server part: what is known of the server, looks, each followed by its sessions, counters and events. What does not
-// apply to a row is empty or 0.
+// serverRow is the schema of a server part: what is known of the server, looks, each followed by its sessions, counters
+// and events. What does not apply to a row is empty or 0.
 type serverRow struct {
 	At                 int64   `parquet:"at,timestamp(millisecond),delta"`
 	What               string  `parquet:"what,dict"`

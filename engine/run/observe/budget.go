@@ -8,15 +8,16 @@ import (
 const (
 	// Observing may cost 1 % of one processor's time, by what the server says that it took.
 	// Looks at sessions and counters have parts of their own, so that neither keeps the other from its turn.
-	lookShare, counterShare = 0.007, 0.003
+	lookShare, counterShare = 0.006, 0.004
 	// burst is how much of it may be saved up.
 	burst = 20 * time.Millisecond
 	// remembered is of how many of its last times a statement's cost is the least: one that waited for a processor
 	// says nothing of what it costs.
 	remembered = 50
-	// lookFloor and counterFloor are how often is asked at least, whatever it costs: who never looks sees nothing, just
-	// when the server is busiest.
-	lookFloor, counterFloor = time.Second, 10 * time.Second
+	// lookFloor is how often is looked at least, whatever it costs, and a statement of counters waits for overdueTurns of
+	// its turns at most: who never looks sees nothing, just when the server is busiest.
+	lookFloor    = time.Second
+	overdueTurns = 3
 )
 
 // budget says when the next statement may be asked. Time is the caller's.
@@ -36,7 +37,7 @@ func (b *budget) allows(now time.Time) bool {
 		b.left = min(burst, b.left+time.Duration(b.share*float64(now.Sub(b.at))))
 	}
 	b.at = now
-	return b.left > 0 || now.Sub(b.spent) >= b.floor
+	return b.left > 0 || b.floor > 0 && now.Sub(b.spent) >= b.floor
 }
 
 // spend takes what a statement has cost.
@@ -48,6 +49,7 @@ func (b *budget) spend(cost time.Duration) {
 // turn is when a statement is asked.
 type turn struct {
 	every, next time.Duration // next since the observer's beginning
+	ran         time.Duration // when it was asked last
 	costs       []time.Duration
 	runs        int
 }
@@ -63,11 +65,15 @@ func (t *turn) record(took time.Duration) time.Duration {
 	return slices.Min(t.costs)
 }
 
+// overdue reports whether it has waited for so long that it is asked whatever it costs.
+func (t *turn) overdue(since time.Duration) bool { return since-t.ran >= overdueTurns*t.every }
+
 // due reports whether it is its turn, and sets the next one: times that were missed are not made up for.
 func (t *turn) due(since time.Duration) bool {
 	if since < t.next {
 		return false
 	}
+	t.ran = since
 	t.next += t.every
 	if t.next <= since {
 		t.next = since + t.every - (since-t.next)%t.every

@@ -137,7 +137,7 @@ func TestBudget(t *testing.T) {
 	for _, c := range []struct {
 		cost  time.Duration
 		least int
-	}{{200 * time.Microsecond, 590}, {time.Millisecond, 400}, {5 * time.Millisecond, 80}, {100 * time.Millisecond, 55}} {
+	}{{200 * time.Microsecond, 590}, {time.Millisecond, 350}, {5 * time.Millisecond, 75}, {100 * time.Millisecond, 55}} {
 		b := budget{share: lookShare, floor: lookFloor}
 		look := turn{every: 100 * time.Millisecond}
 		spent, looks := time.Duration(0), 0
@@ -155,7 +155,7 @@ func TestBudget(t *testing.T) {
 			}
 		}
 		// Once a second is looked whatever it costs.
-		if most := max(time.Minute/100, time.Minute/time.Second*c.cost) + burst + c.cost; spent > most || looks < c.least {
+		if most := max(time.Minute/100, 60*c.cost) + burst + c.cost; spent > most || looks < c.least {
 			t.Errorf("looks of %v: %d, which took %v", c.cost, looks, spent)
 		}
 	}
@@ -165,8 +165,8 @@ func TestBudget(t *testing.T) {
 func TestTurnsAreNotMadeUpFor(t *testing.T) {
 	look := turn{every: 100 * time.Millisecond}
 	n := 0
-	for _, at := range []time.Duration{0, 50, 100, 5000, 5001, 5050, 5100, 5101} {
-		if look.due(at * time.Millisecond) {
+	for _, ms := range []int64{0, 50, 100, 5000, 5001, 5050, 5100, 5101} {
+		if look.due(time.Duration(ms) * time.Millisecond) {
 			n++
 		}
 	}

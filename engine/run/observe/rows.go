@@ -138,46 +138,52 @@ func (r *reader) look(rs *target.ResultSet) (l engine.ServerLook, err error) {
 		if took, ok := c.number(row, "TOOK_MS"); ok && took >= 0 {
 			l.TookMs = max(l.TookMs, took)
 		}
-		application := c.text(row, "APPLICATION", maxName)
-		ours := r.ours(application)
-		state := stateOf(c.text(row, "STATE", maxName))
-		if state == engine.SessionIdle {
-			n := 1
-			if many, ok := c.number(row, "SESSIONS"); ok && many >= 1 && many < 1e6 {
-				n = int(many)
-			}
-			if ours {
-				l.Idle += n
-			} else {
-				l.OtherIdle += n
-			}
-			continue
+		if stateOf(c.text(row, "STATE", maxName)) == engine.SessionIdle {
+			r.idle(c, row, &l)
+		} else if len(l.Sessions) < maxSessions {
+			l.Sessions = append(l.Sessions, r.session(c, row))
 		}
-		if len(l.Sessions) >= maxSessions {
-			return l, nil
-		}
-		a := engine.ActivitySample{Session: c.text(row, "SESSION", maxName), Ours: ours && state != engine.SessionService,
-			State: state, Class: classOf(c.text(row, "CLASS", maxName)), Event: c.text(row, "EVENT", maxName),
-			Scope: c.text(row, "SCOPE", maxName), Application: application, User: c.text(row, "USER_NAME", maxName)}
-		a.Alters, _ = c.value(row, "ALTERS").(bool)
-		if age, ok := c.number(row, "TRANSACTION_SECONDS"); ok {
-			a.TransactionSeconds = max(0, age)
-		}
-		text, _ := c.value(row, "TEXT").(string)
-		if a.StatementID = r.statements[beginning(text)]; a.StatementID == "" || !ours {
-			a.StatementID, a.Text = "", r.mask(text)
-		}
-		if ours && a.StatementID == "" && text == "" {
-			a.Text = ""
-		}
-		for id := range strings.SplitSeq(c.text(row, "BLOCKED_BY", maxText), ",") {
-			if id = strings.TrimSpace(id); id != "" && len(a.BlockedBy) < maxBlockers {
-				a.BlockedBy = append(a.BlockedBy, id)
-			}
-		}
-		l.Sessions = append(l.Sessions, a)
 	}
 	return l, nil
+}
+
+// idle counts sessions that do nothing.
+func (r *reader) idle(c columns, row []any, l *engine.ServerLook) {
+	n := 1
+	if many, ok := c.number(row, "SESSIONS"); ok && many >= 1 && many < 1e6 {
+		n = int(many)
+	}
+	if r.ours(c.text(row, "APPLICATION", maxName)) {
+		l.Idle += n
+	} else {
+		l.OtherIdle += n
+	}
+}
+
+// session reads one that does something.
+func (r *reader) session(c columns, row []any) engine.ActivitySample {
+	application := c.text(row, "APPLICATION", maxName)
+	ours := r.ours(application)
+	state := stateOf(c.text(row, "STATE", maxName))
+	a := engine.ActivitySample{Session: c.text(row, "SESSION", maxName), Ours: ours && state != engine.SessionService,
+		State: state, Class: classOf(c.text(row, "CLASS", maxName)), Event: c.text(row, "EVENT", maxName),
+		Scope: c.text(row, "SCOPE", maxName), Application: application, User: c.text(row, "USER_NAME", maxName)}
+	a.Alters, _ = c.value(row, "ALTERS").(bool)
+	if age, ok := c.number(row, "TRANSACTION_SECONDS"); ok {
+		a.TransactionSeconds = max(0, age)
+	}
+	text, _ := c.value(row, "TEXT").(string)
+	if id := r.statements[beginning(text)]; id != "" && ours {
+		a.StatementID = id
+	} else {
+		a.Text = r.mask(text)
+	}
+	for id := range strings.SplitSeq(c.text(row, "BLOCKED_BY", maxText), ",") {
+		if id = strings.TrimSpace(id); id != "" && len(a.BlockedBy) < maxBlockers {
+			a.BlockedBy = append(a.BlockedBy, id)
+		}
+	}
+	return a
 }
 
 func stateOf(s string) engine.SessionState {

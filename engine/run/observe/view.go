@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -109,8 +110,8 @@ func (o *Observer) Client(at time.Time, inFlight, ended float64) {
 	if o == nil {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.clientMu.Lock()
+	defer o.clientMu.Unlock()
 	if len(o.client) >= maxClient {
 		o.client = append(o.client[:0], o.client[maxClient/2:]...)
 	}
@@ -119,6 +120,9 @@ func (o *Observer) Client(at time.Time, inFlight, ended float64) {
 
 // View is what was seen so far, from an instant on.
 func (o *Observer) View(m Measured) engine.ServerView {
+	o.clientMu.Lock()
+	points := slices.Clone(o.client)
+	o.clientMu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.collector.Looks() == 0 {
@@ -128,7 +132,7 @@ func (o *Observer) View(m Measured) engine.ServerView {
 	}
 	begin, step, n := o.collector.Grid()
 	client := make([]findings.ClientSecond, n)
-	for _, p := range o.client {
+	for _, p := range points {
 		// The second before the report is most of what it tells of.
 		if i := int(p.at.Add(-time.Second/2).Sub(begin) / step); i >= 0 && i < n {
 			client[i].InFlight += p.InFlight
