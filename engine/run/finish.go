@@ -155,6 +155,7 @@ func (l *runLoop) environment() engine.Environment {
 // computeFigures computes the results beside the loop.
 func (l *runLoop) computeFigures(ctx context.Context) {
 	l.poller.stop()
+	l.servers.stop()
 	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
@@ -162,8 +163,10 @@ func (l *runLoop) computeFigures(ctx context.Context) {
 	}
 	l.validity.AddNote(finalize.EndedEarly(l.run))
 	l.validity.AddNote(engine.TextNote(l.line.Summary()))
+	dropped, dropsKnown := l.outages.Dropped()
 	e := finalize.Evidence{Run: l.run, Writer: l.writer, Environment: environment, Validity: l.validity.Clone(),
-		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt()}
+		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt(),
+		Dropped: dropped, DropsKnown: dropsKnown, Servers: l.servers.seen()}
 	if l.plan != nil {
 		e.Plan = l.plan.Plan
 	}

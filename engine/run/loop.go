@@ -77,6 +77,8 @@ type runLoop struct {
 	// savedFindings is how many causes and notes have been stored.
 	savedFindings int
 	guard         *guardrail.Watch
+	outages       *runlive.OutageWatch
+	servers       *serverWatch
 	rules         *rules.Set
 	second        *runlive.Second
 
@@ -116,6 +118,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewSpanTracker(s.opts.Traces, run),
 		requests: make(chan request, 16), done: make(chan struct{}), figuresReady: make(chan struct{}),
 		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
+		outages: runlive.NewOutageWatch(run.Scenario.Workload.TolerateOutage()), servers: newServerWatch(),
 		rules:         s.opts.Rules.Start(run),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = protocol.NewMailbox(
@@ -376,6 +379,7 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 		l.validity.AddNote(engine.Note{Code: engine.NoteTargetLocal})
 	}
 	l.watchWarehouse(ctx)
+	l.watchServer(ctx)
 	most := 0.0
 	if l.life.Search() != nil {
 		var why string

@@ -92,6 +92,9 @@ type Second struct {
 	Snapshots []engine.WorkerSnapshot
 
 	qpsByKind map[engine.Kind]float64
+	// Tolerated: an outage is borne, and what the target does is not judged.
+	Tolerated bool
+
 	// allSilent: run workers bear the load, and nothing is heard of any of them.
 	allSilent bool
 }

@@ -114,7 +114,7 @@ func (c *conn) Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err e
 func (c *conn) Flush() (sent bool, err error) {
 	if sent, err = c.flush(); err != nil {
 		var ignored target.Result
-		err = c.ended(c.op, c.begun, err, &ignored)
+		err = c.ended(c.op, c.begun, wire.NewUnsent(err), &ignored)
 	}
 	return sent, err
 }

@@ -478,14 +478,44 @@ func (l *eventLoop) finish(s *slot) bool {
 	} else {
 		s.closeConn(g)
 	}
+	l.connect(s, lost)
+	return false
+}
+
+// connect opens the slot's connection again, beside the loop.
+func (l *eventLoop) connect(s *slot, lost bool) {
 	go func() {
-		if s.connect(g, lost) {
+		if s.connect(l.g, lost) {
 			l.e.add(s)
 		} else {
-			g.left(s)
+			l.g.left(s)
 		}
 	}()
-	return false
+}
+
+// reopen opens another connection for a slot that lost its own while nothing was in flight. One that has been handed
+// an operation meanwhile, or is about to repeat one, meets the loss with it.
+func (l *eventLoop) reopen(s *slot) {
+	v := &s.event
+	if s.leaving(l.g) {
+		return
+	}
+	switch v.at {
+	case atNew:
+	case atThinking:
+		heap.Remove(&l.timers, v.place)
+		l.giveBack(s)
+	case atIdle:
+		if !l.g.queue.withdraw(s) {
+			return
+		}
+	default:
+		return
+	}
+	l.unwatch(s)
+	s.drop()
+	l.g.lostOne(s, errIdleLost)
+	l.connect(s, true)
 }
 
 // handleEvent takes an event of the slot's socket.
@@ -522,7 +552,9 @@ func (l *eventLoop) handleEvent(s *slot, events uint32) {
 		// operation meets that, as it would without a loop.
 		if done, err := v.conn.Receive(l.buf, &l.res); done {
 			_ = l.poll.Control(unix.EPOLL_CTL_DEL, s.event.fd, 0) // one that is not watched any more is as good
-			l.g.idleLost(s, err)
+			if l.g.idleLost(s, err); l.g.reconnects() {
+				l.reopen(s)
+			}
 			return
 		}
 	}

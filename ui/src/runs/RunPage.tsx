@@ -24,6 +24,7 @@ import { DeletedExecutions } from './DeletedExecutions';
 import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
 import { ByLoad } from './ByLoad';
+import { Outages } from './Outages';
 import { RunRemarks } from './Remarks';
 import { axisBegins, type Columns } from './series';
 import { Steering } from './Steering';
@@ -77,6 +78,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             {measured && <RecordProblems run={run} />}
             <DeletedExecutions run={run} />
             <Tiles run={run} live={state.live} c={c} />
+            {measured && <Outages run={run} s={run.summary!} />}
             {measured && <ByLoad run={run} s={run.summary!} />}
             {hasEnded && <BaselineComparison run={run} />}
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />

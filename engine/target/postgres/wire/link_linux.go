@@ -55,7 +55,11 @@ func (w *RawLink) RoundTrip(request []byte, a *Answer) error {
 func (w *RawLink) advance(fd uintptr) bool {
 	if !w.sent {
 		w.sent = true
-		return !w.write(int(fd))
+		if w.write(int(fd)) {
+			return false
+		}
+		w.err = NewUnsent(w.err)
+		return true
 	}
 	for {
 		n, err := syscall.Read(int(fd), w.buf)
