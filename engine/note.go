@@ -100,6 +100,8 @@ const (
 	NoteHiddenLatency    NoteCode = "hidden_latency"
 	// NoteFreezes are too short together to be a cause.
 	NoteFreezes NoteCode = "freezes_short"
+	// NoteThreadsWake is of latencies that are higher by what it takes a thread to wake up.
+	NoteThreadsWake NoteCode = "threads_wake"
 )
 
 // The codes of what is said of a cause.
@@ -350,6 +352,10 @@ var noteWords = map[NoteCode]func(Note) string{
 		return fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.", n.Count)
 	},
 	NoteFreezes: func(n Note) string { return upper(freezes(n)) + "." },
+	NoteThreadsWake: func(n Note) string {
+		return fmt.Sprintf("Latencies may be too high by what it takes a thread of the load generator to wake up: %s. Every "+
+			"client on this machine has that.", tooHigh(n))
+	},
 	NoteHiddenLatency: func(n Note) string {
 		var parts []string
 		for _, p := range n.Hidden {
@@ -508,17 +514,12 @@ var causeWords = map[NoteCode]func(Note) string{
 	},
 	AboutFreezes: freezes,
 	AboutGeneratorStarved: func(n Note) string {
-		var parts []string
-		for _, p := range n.Hidden {
-			parts = append(parts, fmt.Sprintf("%s by %s of %s", p.Name, LatencyText(p.Ms-p.WouldMs), LatencyText(p.Ms)))
-		}
 		waited := ""
 		if n.Percent > 0 {
 			waited = fmt.Sprintf(" (its threads waited for a processor in %.3g %% of the time in which they could have run)",
 				n.Percent)
 		}
-		return fmt.Sprintf("%s: the generator was late%s: latencies may be too high, %s", n.Node, waited,
-			strings.Join(parts, ", "))
+		return fmt.Sprintf("%s: the generator was late%s: latencies may be too high, %s", n.Node, waited, tooHigh(n))
 	},
 	AboutConnectionsShort: func(n Note) string {
 		why := "they were lost, or take long to open"
@@ -536,6 +537,15 @@ var causeWords = map[NoteCode]func(Note) string{
 			n.Percent,
 		)
 	},
+}
+
+// tooHigh lists by how much percentiles may be too high.
+func tooHigh(n Note) string {
+	var parts []string
+	for _, p := range n.Hidden {
+		parts = append(parts, fmt.Sprintf("%s by %s of %s", p.Name, LatencyText(p.Ms-p.WouldMs), LatencyText(p.Ms)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // freezes says how often all operations waited together, and whose that was.

@@ -14,9 +14,9 @@ import (
 
 // Version is the version of the schema. It rises with each change that an
 // older binary could not live with, or that needs to be applied.
-const Version = 18
+const Version = 19
 
-// The older schemas that are upgraded: versions 15 to 17, and the last one of version 14. The files have no statements
+// The older schemas that are upgraded: versions 15 to 18, and the last one of version 14. The files have no statements
 // that would change the tables of still older ones, because none of them was ever released.
 const (
 	upgradableVersion = 15
