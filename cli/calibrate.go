@@ -22,7 +22,7 @@ import (
 // calibrateCommand measures this machine as a load generator, longer than the
 // certificate that is made by itself, in whose place the result comes.
 type calibrateCommand struct {
-	Seconds     float64 `default:"5" help:"Length of each of the three parts."`
+	Seconds     float64 `default:"5" help:"Length of each of the six parts."`
 	Connections int     `default:"16" help:"Connections of each part."`
 	Rate        float64 `default:"5000" help:"Operations per second of the open-loop part."`
 	JSON        bool    `name:"json" help:"Print JSON."`
@@ -48,7 +48,7 @@ func (c *calibrateCommand) Run(e *terminal.Env) error {
 	}
 	result, err := calibrate.Run(e.Ctx,
 		calibrate.Options{Driver: postgres.NewDriver(), Start: wiring.StartTarget, Connections: c.Connections,
-			Rate: c.Rate, Seconds: c.Seconds,
+			Rate: c.Rate, Seconds: c.Seconds, EachEngine: true,
 			CPU: wiring.ProcessCPU, SpoolDir: dir, Log: e.Log,
 			Progress: func(text string) { _, _ = fmt.Fprintln(e.Stderr, text) }})
 	if err != nil {
@@ -69,6 +69,13 @@ func (c *calibrateCommand) Run(e *terminal.Env) error {
 	row("I/O engine", "%s, %d connections, %d CPUs", result.IOEngine, result.Connections, result.CPUs)
 	row("cost", "%.2f µs of CPU for each operation, recording included; %s op/s on a target that answers at once",
 		result.CostNs/1000, terminal.ShortRate(result.MaxQPS))
+	for _, io := range result.Engines {
+		if io.Refused != "" {
+			row("  with "+string(io.IOEngine), "%s", io.Refused)
+		} else {
+			row("  with "+string(io.IOEngine), "%.2f µs, %s op/s", io.CostNs/1000, terminal.ShortRate(io.MaxQPS))
+		}
+	}
 	row("schedule", "at %s op/s operations begin late by P50 %.3f ms, P99 %.3f ms, at most %.1f ms; the rate was off "+
 		"by %+.3f %%",
 		terminal.ShortRate(result.ScheduleRate), result.ScheduleLagP50Ms, result.ScheduleLagP99Ms, result.ScheduleLagMaxMs,

@@ -517,6 +517,8 @@ type Calibration struct {
 	// in a closed loop; MaxQPS how many it did in a second.
 	CostNs float64 `json:"cost_ns_per_operation"`
 	MaxQPS float64 `json:"max_qps"`
+	// Engines compares the I/O engines; empty where that was not asked for.
+	Engines []EngineCost `json:"engines,omitempty"`
 	// The schedule: how late operations began at ScheduleRate, and how far the rate was from it.
 	ScheduleRate     float64 `json:"schedule_rate"`
 	ScheduleLagP50Ms float64 `json:"schedule_lag_p50_ms"`
@@ -530,6 +532,15 @@ type Calibration struct {
 	// one: made beside other work, it says less.
 	MachineBusyPct   float64 `json:"machine_busy_pct"`
 	ThreadsWaitedPct float64 `json:"threads_waited_pct"`
+}
+
+// EngineCost is what an operation costs with an I/O engine.
+type EngineCost struct {
+	IOEngine IOEngine `json:"io_engine"`
+	CostNs   float64  `json:"cost_ns_per_operation"`
+	MaxQPS   float64  `json:"max_qps"`
+	// Refused says why it cannot be used here: a clause.
+	Refused string `json:"refused,omitempty"`
 }
 
 // PercentileError is how far a measured percentile was from the target's own.
@@ -551,10 +562,12 @@ type Environment struct {
 	CPUModel         string `json:"cpu_model"`
 	MemoryBytes      int64  `json:"memory_bytes"`
 	Hostname         string `json:"hostname"`
-	IOEngine         string `json:"io_engine"`
-	Driver           string `json:"driver"`
-	ServerVersion    string `json:"server_version"`
-	TargetIsLocal    bool   `json:"target_is_local"`
+	// IOEngine is what drove the connections, IOEngineReason a clause that says why it was that one.
+	IOEngine       string `json:"io_engine"`
+	IOEngineReason string `json:"io_engine_reason"`
+	Driver         string `json:"driver"`
+	ServerVersion  string `json:"server_version"`
+	TargetIsLocal  bool   `json:"target_is_local"`
 	// TargetMaxConnections is how many connections the target takes, 0 when it has not said so.
 	TargetMaxConnections int `json:"target_max_connections"`
 	// Simulated: a stand-in that models a database answered; see target.ServerInfo.

@@ -201,8 +201,12 @@ var noteWords = map[NoteCode]func(Note) string{
 			n.Ms,
 		)
 	},
-	NoteIOEngine: sentence("workload.io_engine asks for event loops, but goroutines drove the connections: event loops " +
-		"need Linux and connections without TLS."),
+	NoteIOEngine: func(n Note) string {
+		// Notes of earlier versions say neither.
+		asked, drove, why := cmp.Or(n.Text, string(IOEvents)), cmp.Or(n.Part, string(IOGoroutines)),
+			cmp.Or(n.Cause, "event loops need Linux and connections without TLS")
+		return fmt.Sprintf("workload.io_engine asks for %s, but %s drove the connections: %s.", asked, drove, why)
+	},
 	NoteEndedInWarmup: func(n Note) string {
 		return fmt.Sprintf("The workload ended by itself in the warm-up: nothing of the %.6g s was measured.", n.Planned)
 	},

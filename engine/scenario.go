@@ -444,10 +444,12 @@ func (w Workload) MeanRate() float64 {
 // IOEngine is what drives the connections of a run worker.
 type IOEngine string
 
-// The I/O engines. Auto takes event loops where the system and the connections allow it.
+// The I/O engines. Auto takes event loops where the system and the connections allow it. IOEvents are event loops that
+// wait by epoll, IOUring those that hand the kernel whole rounds by io_uring.
 const (
 	IOAuto       IOEngine = "auto"
 	IOEvents     IOEngine = "events"
+	IOUring      IOEngine = "io_uring"
 	IOGoroutines IOEngine = "goroutines"
 )
 

@@ -62,6 +62,7 @@ func permitted() map[string]string {
 			POST /api/connections/test, POST /api/templates, PUT /api/templates/:id, DELETE /api/templates/:id,
 			PUT /api/templates/:id/baseline, DELETE /api/templates/:id/baseline, POST /api/plugins,
 			POST /api/v1/runs/:id/binds, POST /api/statements/catalog, POST /api/statements/samples, POST /api/statements/try,
+			POST /api/v1/schedules, PUT /api/v1/schedules/:id, DELETE /api/v1/schedules/:id,
 			PUT /api/v1/queries/:name, DELETE /api/v1/queries/:name, POST /api/v1/streams/statements,
 			POST /api/v1/table-preview, POST /api/v1/tables, PUT /api/v1/tables/:name, DELETE /api/v1/tables/:name,
 			PUT /api/v1/run-views/:id/shared, DELETE /api/v1/shares/:id, POST /api/v1/tables/:name/refresh, POST /api/v1/tables/:name/resume, POST /api/v1/tables/:name/suspend`,

@@ -2,12 +2,13 @@
 //
 // pgbench and Loadstone do the same script on the same tables (-script: lookups
 // by primary key, or TPC-B), sysbench its own lookups on a table of the same size, all in one
-// private Postgres, over the same unix socket, in rounds that take turns, so
-// that a noisy machine is noisy for all. It prints a Markdown table with the
+// private Postgres, over the same socket (-sockets: unix, tcp), in rounds that take turns, so
+// that a noisy machine is noisy for all. For each kind of socket and number of connections it prints a Markdown table with the
 // medians and ranges over the rounds, and says so when the rounds of a client
 // differ too much for the table to mean anything:
 //
 //	go run ./peers -rounds 5 -seconds 10 -connections 16
+//	go run ./peers -rounds 7 -connections 16,64 -sockets unix,tcp -io io_uring,events -peers pgbench
 //
 // TPS are operations per second. Client CPU is user plus system time of the
 // client process divided by its operations. For Loadstone that is its own
@@ -45,10 +46,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/bench/measure"
@@ -60,10 +63,13 @@ type config struct {
 	loadstone, before, script, io, peers        string
 	workers                                     int
 	dir                                         string
+	// what is compared one after the other
+	sockets, counts, engines string
 
-	socket, user, database string
-	dsn                    string // of the database under test, as Loadstone gets it
-	server                 int    // process id
+	host, user, database string
+	port                 string // "" for the usual
+	dsn                  string // of the database under test, as Loadstone gets it
+	server               int    // process id
 }
 
 // sample is the result of one round of one client.
@@ -89,13 +95,15 @@ func main() {
 	flag.IntVar(&c.rounds, "rounds", 5, "rounds of every client, in turn")
 	flag.IntVar(&c.seconds, "seconds", 10, "measured seconds of a round")
 	flag.IntVar(&c.warmup, "warmup", 2, "Loadstone's warm-up in seconds; the others have none, the cache is warm")
-	flag.IntVar(&c.connections, "connections", 16, "connections of every client")
+	flag.StringVar(&c.counts, "connections", "16", "connections of every client; several numbers are measured in turn")
+	flag.StringVar(&c.sockets, "sockets", "unix", "unix, tcp, or both")
 	flag.IntVar(&c.scale, "scale", 10, "table size in units of 100 000 rows")
 	flag.IntVar(&c.workers, "workers", 1, "run workers that share Loadstone's connections")
 	flag.StringVar(&c.script, "script", "select-only",
 		"what all do: select-only, tpcb-like or simple-update (sysbench only the first)")
 	flag.StringVar(&c.peers, "peers", "pgbench,sysbench", "whom to compare with")
-	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
+	flag.StringVar(&c.engines, "io", "auto",
+		"Loadstone's I/O engine: auto, io_uring, events or goroutines; of several each is a client")
 	flag.StringVar(&c.loadstone, "loadstone", "../bin/loadstone", "the binary; empty leaves Loadstone out")
 	flag.StringVar(&c.before, "before", "",
 		"a binary of an earlier version: the ratios are then against it")
@@ -129,7 +137,16 @@ func run(ctx context.Context, c config) (err error) {
 	if err := os.Chmod(c.dir, 0o755); err != nil {
 		return fmt.Errorf("opening the folder: %w", err)
 	}
-	pg, err := embedded.Start(ctx, embedded.Options{DataDir: filepath.Join(c.dir, "server"),
+	// Whoever reaches it over the loopback may do anything: it is this comparison's own.
+	hba := filepath.Join(c.dir, "hba.conf")
+	if err := os.WriteFile(hba, []byte("local all all trust\nhost all all 127.0.0.1/32 trust\n"), 0o644); err != nil {
+		return fmt.Errorf("writing who may connect: %w", err)
+	}
+	settings := map[string]string{}
+	if strings.Contains(c.sockets, "tcp") {
+		settings["listen_addresses"], settings["hba_file"] = "127.0.0.1", hba
+	}
+	pg, err := embedded.Start(ctx, embedded.Options{DataDir: filepath.Join(c.dir, "server"), Settings: settings,
 		Log: zerolog.New(os.Stderr).Level(zerolog.WarnLevel)})
 	if err != nil {
 		return err
@@ -139,9 +156,33 @@ func run(ctx context.Context, c config) (err error) {
 		defer cancel()
 		err = errors.Join(err, pg.Stop(closing))
 	}()
-	c.socket, c.user, c.database, c.dsn = pg.SocketDir(), "playground", "playground", pg.DSN("playground")
+	c.user, c.database = "playground", "playground"
 	c.server = pg.PID()
+	fmt.Printf("Machine: %s.\n", measure.Machine())
+	for _, socket := range strings.Split(c.sockets, ",") {
+		c.host, c.port, c.dsn = pg.SocketDir(), "", pg.DSN("playground")
+		if socket == "tcp" {
+			at, err := pgconn.ParseConfig(c.dsn)
+			if err != nil {
+				return fmt.Errorf("reading the address: %w", err)
+			}
+			c.host, c.port = "127.0.0.1", strconv.Itoa(int(at.Port))
+			c.dsn = fmt.Sprintf("host=%s port=%s user=%s dbname=%s sslmode=disable", c.host, c.port, c.user, c.database)
+		}
+		for _, count := range strings.Split(c.counts, ",") {
+			if c.connections, err = strconv.Atoi(count); err != nil {
+				return fmt.Errorf("reading -connections: %w", err)
+			}
+			if err := measureOne(ctx, c, socket, pg.Version()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
+// measureOne compares the clients over one kind of socket, with so many connections.
+func measureOne(ctx context.Context, c config, socket, version string) error {
 	var clients []client
 	peers := []client{pgbench(c)}
 	if c.script == "select-only" {
@@ -160,17 +201,22 @@ func run(ctx context.Context, c config) (err error) {
 	if c.before != "" {
 		clients = append(clients, loadstone(c, "before", c.before))
 	}
-	if c.loadstone != "" {
-		clients = append(clients, loadstone(c, "loadstone", c.loadstone))
+	for _, io := range strings.Split(c.engines, ",") {
+		name := "loadstone"
+		if io != c.engines {
+			name = io
+		}
+		if c.io = io; c.loadstone != "" {
+			clients = append(clients, loadstone(c, name, c.loadstone))
+		}
 	}
 	samples, err := compare(ctx, c, clients)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Machine: %s.\n\n", measure.Machine())
-	fmt.Printf(
-		"Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
-		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)
+	fmt.Printf("\nPostgres %s, %s/%s, %d CPUs (clients and server share them), %d connections over %s, %d rows, "+
+		"%d rounds of %d s.\n\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, socket,
+		c.scale*100_000, c.rounds, c.seconds)
 	base := "pgbench"
 	if c.before != "" {
 		base = "before"

@@ -46,7 +46,10 @@ var (
 )
 
 func pgbench(c config) client {
-	connect := []string{"-h", c.socket, "-U", c.user}
+	connect := []string{"-h", c.host, "-U", c.user}
+	if c.port != "" {
+		connect = append(connect, "-p", c.port)
+	}
 	load := func(ctx context.Context, seconds int, extra ...string) (string, time.Duration, error) {
 		args := append(slices.Clone(connect), "-b", c.script, "-n", "-M", "prepared", "-c", strconv.Itoa(c.connections), "-j",
 			"2", "-T", strconv.Itoa(seconds))
@@ -140,7 +143,7 @@ var (
 )
 
 func sysbench(c config) client {
-	args := []string{"oltp_point_select", "--db-driver=pgsql", "--pgsql-host=" + c.socket, "--pgsql-user=" + c.user,
+	args := []string{"oltp_point_select", "--db-driver=pgsql", "--pgsql-host=" + c.host, "--pgsql-user=" + c.user,
 		"--pgsql-db=" + c.database, "--db-ps-mode=auto", "--tables=1", "--table-size=" + strconv.Itoa(c.scale*100_000),
 		"--rand-type=uniform", "--threads=" + strconv.Itoa(c.connections), "--time=" + strconv.Itoa(c.seconds),
 		"--histogram=on"}

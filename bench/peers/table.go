@@ -22,8 +22,8 @@ func column(s []sample, of func(sample) float64) []float64 {
 func table(clients []client, samples map[string][]sample, base string) string {
 	var b strings.Builder
 	b.WriteString("| client | TPS | P50 ms | P99 ms | client CPU µs/query | of the whole process " +
-		"| TPS ÷ " + base + " | whole CPU ÷ " + base + " |\n")
-	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+		"| TPS ÷ " + base + " | CPU ÷ " + base + " | whole CPU ÷ " + base + " |\n")
+	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	first := samples[base]
 	for _, c := range clients {
 		s := samples[c.name]
@@ -40,12 +40,13 @@ func table(clients []client, samples map[string][]sample, base string) string {
 		}
 		tps := func(s sample) float64 { return s.tps }
 		whole := func(s sample) float64 { return s.whole }
-		fmt.Fprintf(&b, "| %s | %s | %.3f | %.3f | %s | %s | %s | %s |\n", c.name,
+		cpu := func(s sample) float64 { return s.cpu }
+		fmt.Fprintf(&b, "| %s | %s | %.3f | %.3f | %s | %s | %s | %s | %s |\n", c.name,
 			measure.Spread("%.0f", column(s, tps)),
 			measure.Median(column(s, func(s sample) float64 { return s.p50 })),
 			measure.Median(column(s, func(s sample) float64 { return s.p99 })),
-			measure.Spread("%.2f", column(s, func(s sample) float64 { return s.cpu })),
-			measure.Spread("%.2f", column(s, whole)), against(tps), against(whole))
+			measure.Spread("%.2f", column(s, cpu)),
+			measure.Spread("%.2f", column(s, whole)), against(tps), against(cpu), against(whole))
 	}
 	return b.String()
 }

@@ -96,10 +96,19 @@ func environmentOf(version string, calibration *engine.Calibration, workerTable 
 	}
 	for _, w := range workerTable.Workers {
 		if w.State.IOEngine != "" {
-			e.IOEngine = w.State.IOEngine
+			e.IOEngine, e.IOEngineReason = w.State.IOEngine, w.State.IOReason
 		}
 	}
 	return e
+}
+
+// otherEngine notes that an I/O engine was asked for, and another drove the connections.
+func otherEngine(asked engine.IOEngine, e engine.Environment) engine.Note {
+	drove := engine.IOEngine(e.IOEngine)
+	if asked == "" || asked == engine.IOAuto || drove == "" || drove == asked {
+		return engine.Note{}
+	}
+	return engine.Note{Code: engine.NoteIOEngine, Text: string(asked), Part: string(drove), Cause: e.IOEngineReason}
 }
 
 // evidenceOf are the run workers as their results are computed.
@@ -158,9 +167,7 @@ func (l *runLoop) computeFigures(ctx context.Context) {
 	l.servers.stop()
 	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
-	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
-		l.validity.AddNote(engine.Note{Code: engine.NoteIOEngine})
-	}
+	l.validity.AddNote(otherEngine(l.run.Scenario.Workload.IOEngine, environment))
 	l.validity.AddNote(finalize.EndedEarly(l.run))
 	l.validity.AddNote(engine.TextNote(l.line.Summary()))
 	dropped, dropsKnown := l.outages.Dropped()

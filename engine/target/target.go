@@ -213,6 +213,19 @@ type Conn interface {
 // database has done what it asked for is not known.
 var ErrNoAnswer = errors.New("no answer came")
 
+// NotSent marks the error of an operation whose request was not sent to its end: the database has not executed it.
+func NotSent(err error) error { return notSent{err} }
+
+// WasNotSent reports whether an error is marked so.
+func WasNotSent(err error) bool {
+	var marked notSent
+	return errors.As(err, &marked)
+}
+
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
+
 // IdleConn is an optional ability of a Conn: it tells whether the other side has closed it while nothing was in flight.
 type IdleConn interface {
 	// Lost does not wait, and reads nothing. It may be called while nobody calls Exec; what is not known is false.
@@ -264,18 +277,18 @@ type EventConn interface {
 	Attach() (fd int, ok bool)
 	// Detach takes the socket back; Close must follow.
 	Detach()
-	// Send encodes and writes an operation, with buf for the time of the call.
-	// sent is false when the socket takes no more now: Flush has to be called when it
-	// does. After an error, or when Broken, nothing was sent.
-	Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err error)
-	// Flush writes what Send could not.
-	Flush() (sent bool, err error)
-	// Prefetch reads the memory that Receive is going to need, so that a loop can wait for
+	// Begin encodes an operation: into buf where that has room, else into memory that stays as it is until the operation
+	// has ended. The loop sends request, unless there is an error: nothing is in flight then.
+	Begin(buf []byte, b *plugin.Batch, op plugin.Op) (request []byte, err error)
+	// Prefetch reads the memory that Feed is going to need, so that a loop can wait for
 	// that of many connections at once. What it returns is of no use.
 	Prefetch() int64
-	// Receive reads what has arrived, into buf where it needs room. With done,
-	// res and err are as Exec gives them; without, the loop waits for more.
-	Receive(buf []byte, res *Result) (done bool, err error)
+	// Feed takes bytes that have arrived. With done, res and err are as Exec gives them, or, where nothing was in
+	// flight, err is why the connection is lost; without, the loop waits for more. A reply is short, and is sent first.
+	Feed(data []byte, res *Result) (done bool, reply []byte, err error)
+	// Fail ends the operation in flight, or the idle connection, whose socket has failed; io.EOF is the end of the
+	// stream. It returns the operation's error.
+	Fail(cause error, res *Result) error
 }
 
 // Identifier is an optional ability of a Database: it tells which server answers, on a connection beside the load.

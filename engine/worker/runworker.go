@@ -600,8 +600,11 @@ func (w *runWorker) finish(c closeDone) {
 			s.Status, s.Err = engine.WorkerFailed, w.err
 		}
 		s.Totals, s.Parts, s.OpenConnections = &totals, len(c.parts), 0
-		if io, ok := w.load.(interface{ IOEngine() string }); ok {
-			s.IOEngine = io.IOEngine()
+		if io, ok := w.load.(interface {
+			IOEngine() string
+			IOReason() string
+		}); ok {
+			s.IOEngine, s.IOReason = io.IOEngine(), io.IOReason()
 		}
 	})
 }

@@ -87,7 +87,7 @@ const figure = async (cell) =>
 export async function readsFiguresByLoad(page) {
   await page.getByRole('tab', { name: 'Accounting' }).waitFor({ timeout: 60_000 });
   await loadTable(page);
-  await page.locator('.tile-note', { hasText: 'over 2 loads: each is below' }).waitFor();
+  await page.locator('.tile-note', { hasText: 'over 2 loads, listed below' }).waitFor();
   await ofAllLoads(page);
   await drawn(page, 'index created');
   await drawn(page, `rate ${second} /s`);

@@ -312,9 +312,9 @@ type WorkerState struct {
 	RecordEnded bool
 	// LogsDropped is how many lines of the run's log the node has dropped so far, of all its workers.
 	LogsDropped int64
-	// IOEngine names what drove the connections; set with Totals.
-	IOEngine string
-	At       time.Time
+	// IOEngine names what drove the connections, IOReason says why it was that; set with Totals.
+	IOEngine, IOReason string
+	At                 time.Time
 	// ClockError is how wrong the times of the worker's record may be, as times of the server;
 	// 0 in the server's own process.
 	ClockError time.Duration

@@ -10,26 +10,67 @@ import (
 )
 
 func workerState(m protocol.WorkerState) *pb.WorkerState {
-	return &pb.WorkerState{RunId: m.RunID, ResultId: m.ResultID, WorkerId: m.WorkerID,
-		WorkerGroupId: int64(m.WorkerGroupID),
-		NodeId:        m.NodeID, Status: string(m.Status), Phase: string(m.Phase), LastSequence: m.LastSequence,
-		OpenConnections: int64(m.OpenConnections), WantConnections: int64(m.WantConnections), Error: failure(m.Err),
-		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At),
-		ClockErrorNs: int64(m.ClockError), RecordEnded: m.RecordEnded, BeganAt: instant(m.BeganAt),
-		BeganLateNs: int64(m.BeganLate), MeasuresSince: instant(m.MeasuresSince), LineAheadNs: int64(m.LineAhead),
-		LineErrorNs: int64(m.LineError), Epoch: m.Epoch}
+	return &pb.WorkerState{
+		RunId:           m.RunID,
+		ResultId:        m.ResultID,
+		WorkerId:        m.WorkerID,
+		WorkerGroupId:   int64(m.WorkerGroupID),
+		NodeId:          m.NodeID,
+		Status:          string(m.Status),
+		Phase:           string(m.Phase),
+		LastSequence:    m.LastSequence,
+		OpenConnections: int64(m.OpenConnections),
+		WantConnections: int64(m.WantConnections),
+		Error:           failure(m.Err),
+		Totals: totals(
+			m.Totals,
+		),
+		Parts:         int64(m.Parts),
+		LogsDropped:   m.LogsDropped,
+		IoEngine:      m.IOEngine,
+		IoReason:      m.IOReason,
+		At:            instant(m.At),
+		ClockErrorNs:  int64(m.ClockError),
+		RecordEnded:   m.RecordEnded,
+		BeganAt:       instant(m.BeganAt),
+		BeganLateNs:   int64(m.BeganLate),
+		MeasuresSince: instant(m.MeasuresSince),
+		LineAheadNs:   int64(m.LineAhead),
+		LineErrorNs:   int64(m.LineError),
+		Epoch:         m.Epoch,
+	}
 }
 
 func readWorkerState(p *pb.WorkerState) protocol.WorkerState {
-	return protocol.WorkerState{RunID: p.GetRunId(), ResultID: p.GetResultId(), WorkerID: p.GetWorkerId(),
-		WorkerGroupID: int(p.GetWorkerGroupId()), NodeID: p.GetNodeId(), Status: engine.WorkerStatus(p.GetStatus()),
-		Phase: engine.Phase(p.GetPhase()), LastSequence: p.GetLastSequence(), OpenConnections: int(p.GetOpenConnections()),
-		WantConnections: int(p.GetWantConnections()), Err: readFailure(p.GetError()), Totals: readTotals(p.GetTotals()),
-		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt()),
-		ClockError: time.Duration(p.GetClockErrorNs()), RecordEnded: p.GetRecordEnded(), BeganAt: moment(p.GetBeganAt()),
-		BeganLate: time.Duration(p.GetBeganLateNs()), MeasuresSince: moment(p.GetMeasuresSince()),
-		LineAhead: time.Duration(p.GetLineAheadNs()), LineError: time.Duration(p.GetLineErrorNs()),
-		Epoch: p.GetEpoch()}
+	return protocol.WorkerState{
+		RunID:           p.GetRunId(),
+		ResultID:        p.GetResultId(),
+		WorkerID:        p.GetWorkerId(),
+		WorkerGroupID:   int(p.GetWorkerGroupId()),
+		NodeID:          p.GetNodeId(),
+		Status:          engine.WorkerStatus(p.GetStatus()),
+		Phase:           engine.Phase(p.GetPhase()),
+		LastSequence:    p.GetLastSequence(),
+		OpenConnections: int(p.GetOpenConnections()),
+		WantConnections: int(p.GetWantConnections()),
+		Err:             readFailure(p.GetError()),
+		Totals:          readTotals(p.GetTotals()),
+		Parts: int(
+			p.GetParts(),
+		),
+		LogsDropped:   p.GetLogsDropped(),
+		IOEngine:      p.GetIoEngine(),
+		IOReason:      p.GetIoReason(),
+		At:            moment(p.GetAt()),
+		ClockError:    time.Duration(p.GetClockErrorNs()),
+		RecordEnded:   p.GetRecordEnded(),
+		BeganAt:       moment(p.GetBeganAt()),
+		BeganLate:     time.Duration(p.GetBeganLateNs()),
+		MeasuresSince: moment(p.GetMeasuresSince()),
+		LineAhead:     time.Duration(p.GetLineAheadNs()),
+		LineError:     time.Duration(p.GetLineErrorNs()),
+		Epoch:         p.GetEpoch(),
+	}
 }
 
 func workReady(m protocol.WorkReady) *pb.WorkReady {

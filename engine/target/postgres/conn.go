@@ -52,11 +52,10 @@ type prepared struct {
 type conn struct {
 	kept wire.RowCache
 	// loop is set while an event loop has the socket.
-	loop   socket
-	stmts  []prepared
-	op     plugin.Op // in flight there
-	unsent []byte    // the rest of its request
-	begun  uint64    // its flight
+	loop  socket
+	stmts []prepared
+	op    plugin.Op // in flight there
+	begun uint64    // its flight
 	// flight is odd while a round trip is under way and rises by one at its
 	// beginning and its end, so that the watchdog can tell how long one has lasted.
 	flight atomic.Uint64
@@ -341,7 +340,7 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 		if c.answer.Err != nil {
 			return answered(c.answer.Err) // the server said why before it hung up
 		}
-		if wire.Unsent(err) {
+		if target.WasNotSent(err) {
 			return err
 		}
 		return noAnswer{err}

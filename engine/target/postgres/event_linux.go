@@ -1,16 +1,10 @@
 package postgres
 
 import (
-	"bytes"
-	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -82,60 +76,29 @@ func (c *conn) Detach() {
 	}
 }
 
-// Send implements target.EventConn.
-func (c *conn) Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err error) {
+// Begin implements target.EventConn.
+func (c *conn) Begin(buf []byte, b *plugin.Batch, op plugin.Op) (request []byte, err error) {
 	if c.broken.Load() {
 		if c.closed.Load() {
-			return false, net.ErrClosed
+			return nil, net.ErrClosed
 		}
-		return false, io.EOF // it was lost while nothing was in flight
+		return nil, io.EOF // it was lost while nothing was in flight
 	}
 	if cap(c.out) > cap(buf) {
-		buf = c.out // an operation before was longer than the loop's buffer
+		buf = c.out // an operation before was longer than the loop's room
 	}
-	request, err := c.request(buf, b, op)
+	request, err = c.request(buf, b, op)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if cap(request) > cap(buf) {
 		c.keep(request, op)
 	}
 	c.answer.Reset()
 	c.answer.KeepRow, c.answer.RowsSent = op.Referred, c.sendsRows(op)
-	c.op, c.unsent = op, request
+	c.op = op
 	c.begun = c.flight.Add(1)
-	if sent, err = c.Flush(); !sent && err == nil {
-		c.unsent = bytes.Clone(c.unsent) // the loop's buffer serves others meanwhile
-	}
-	return sent, err
-}
-
-// Flush implements target.EventConn.
-func (c *conn) Flush() (sent bool, err error) {
-	if sent, err = c.flush(); err != nil {
-		var ignored target.Result
-		err = c.ended(c.op, c.begun, wire.NewUnsent(err), &ignored)
-	}
-	return sent, err
-}
-
-func (c *conn) flush() (sent bool, err error) {
-	for len(c.unsent) > 0 {
-		// Not write: the kernel's way through its file layer costs more.
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.loop.fd),
-			uintptr(unsafe.Pointer(unsafe.SliceData(c.unsent))), uintptr(len(c.unsent)),
-			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-		switch errno {
-		case 0:
-			c.unsent = c.unsent[n:]
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			return false, nil
-		default:
-			return false, os.NewSyscallError("send", errno)
-		}
-	}
-	return true, nil
+	return request, nil
 }
 
 // Prefetch implements target.EventConn: a word of each part that an operation looks at.
@@ -143,51 +106,29 @@ func (c *conn) Prefetch() int64 {
 	return int64(c.loop.fd) + int64(c.begun) + c.answer.Rows + int64(c.answer.Left)
 }
 
-// Receive implements target.EventConn.
-func (c *conn) Receive(buf []byte, res *target.Result) (done bool, err error) {
+// Feed implements target.EventConn.
+func (c *conn) Feed(data []byte, res *target.Result) (done bool, reply []byte, err error) {
 	res.Rows, res.QueryID = 0, engine.QueryID{}
-	for {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.loop.fd),
-			uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
-		switch {
-		case errno == syscall.EINTR:
-			continue
-		case errno == syscall.EAGAIN:
-			return false, nil
-		case errno != 0:
-			return true, c.lost(os.NewSyscallError("receive", errno), res)
-		case n == 0:
-			return true, c.lost(io.EOF, res)
+	c.answer.Feed(data)
+	if c.flight.Load()&1 == 0 {
+		if c.answer.Broken != nil {
+			return true, nil, c.Fail(c.answer.Broken, res)
 		}
-		c.answer.Feed(buf[:n])
-		if c.flight.Load()&1 == 0 {
-			if c.answer.Broken != nil {
-				return true, c.lost(c.answer.Broken, res)
-			}
-			return false, nil
-		}
-		if c.answer.Done || c.answer.Broken != nil {
-			return true, c.ended(c.op, c.begun, nil, res)
-		}
-		if c.answer.Reply != nil {
-			// It is short, and the server has read all that was sent before.
-			c.unsent, c.answer.Reply = c.answer.Reply, nil
-			if sent, err := c.flush(); err != nil || !sent {
-				return true, c.lost(errors.Join(err, io.ErrShortWrite), res)
-			}
-		}
-		if int(n) < len(buf) {
-			// Whatever comes next makes the socket readable again.
-			return false, nil
-		}
+		return false, nil, nil
 	}
+	if c.answer.Done || c.answer.Broken != nil {
+		return true, nil, c.ended(c.op, c.begun, nil, res)
+	}
+	reply, c.answer.Reply = c.answer.Reply, nil
+	return false, reply, nil
 }
 
-// lost ends the operation in flight, or an idle connection.
-func (c *conn) lost(err error, res *target.Result) error {
+// Fail implements target.EventConn.
+func (c *conn) Fail(cause error, res *target.Result) error {
+	res.Rows, res.QueryID = 0, engine.QueryID{}
 	if c.flight.Load()&1 == 0 {
 		c.kill()
-		return err
+		return cause
 	}
-	return c.ended(c.op, c.begun, err, res)
+	return c.ended(c.op, c.begun, cause, res)
 }

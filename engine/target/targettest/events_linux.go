@@ -3,6 +3,8 @@ package targettest
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -85,27 +87,54 @@ func (c *eventConn) ready(events int16) error {
 	}
 }
 
+// send sends everything, and waits for room where there is none.
+func (c *eventConn) send(request []byte) error {
+	for len(request) > 0 {
+		n, err := syscall.SendmsgN(c.fd, request, nil, nil, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
+		switch {
+		case err == syscall.EAGAIN:
+			if err := c.ready(writable); err != nil {
+				return err
+			}
+		case err == syscall.EINTR:
+		case err != nil:
+			return os.NewSyscallError("send", err)
+		default:
+			request = request[n:]
+		}
+	}
+	return nil
+}
+
 func (c *eventConn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sent, err := c.Send(c.buf, b, op)
+	request, err := c.Begin(c.buf, b, op)
 	if err != nil {
 		return err
 	}
-	for !sent {
-		if err := c.ready(writable); err != nil {
-			return err
-		}
-		if sent, err = c.Flush(); err != nil {
-			return err
-		}
+	if err := c.send(request); err != nil {
+		return c.Fail(err, res)
 	}
 	for {
 		if err := c.ready(readable); err != nil {
 			return err
 		}
-		if done, err := c.Receive(c.buf, res); done {
+		n, _, err := syscall.Recvfrom(c.fd, c.buf, syscall.MSG_DONTWAIT)
+		switch {
+		case err == syscall.EAGAIN || err == syscall.EINTR:
+			continue
+		case err != nil:
+			return c.Fail(os.NewSyscallError("receive", err), res)
+		case n == 0:
+			return c.Fail(io.EOF, res)
+		}
+		done, reply, err := c.Feed(c.buf[:n], res)
+		if done {
 			return err
+		}
+		if err := c.send(reply); err != nil {
+			return c.Fail(err, res)
 		}
 	}
 }

@@ -47,6 +47,8 @@ type Options struct {
 	// Seconds of each of the three parts, after Warmup (one second when it is zero).
 	Seconds float64
 	Warmup  time.Duration
+	// EachEngine measures the cost with each I/O engine too, for Seconds each.
+	EachEngine bool
 	// CPU returns the CPU time that this process has taken.
 	CPU func() (time.Duration, error)
 	// SpoolDir is for the recorded parts; they are removed.
@@ -62,7 +64,7 @@ const (
 	spread = 8 * time.Millisecond
 )
 
-// Run measures for about three times Seconds.
+// Run measures for about three times Seconds, and with EachEngine six times.
 func Run(ctx context.Context, o Options) (engine.Calibration, error) {
 	c := engine.Calibration{At: engine.At(time.Now()), CPUs: host.Processors(), Connections: o.Connections,
 		ScheduleRate: o.Rate}
@@ -72,14 +74,19 @@ func Run(ctx context.Context, o Options) (engine.Calibration, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	for _, part := range []struct {
+	type part struct {
 		what string
 		run  func(context.Context, Options, *engine.Calibration) error
-	}{
+	}
+	parts := []part{
 		{"the cost of an operation, on a target that answers at once", cost},
 		{fmt.Sprintf("the schedule, at %.0f operations per second", o.Rate), schedule},
 		{"percentiles, on a target whose latencies are known", percentiles},
-	} {
+	}
+	if o.EachEngine {
+		parts = append(parts, part{"the cost of an operation with each I/O engine", eachEngine})
+	}
+	for _, part := range parts {
 		o.Progress("Measuring " + part.what + ".")
 		if err := part.run(ctx, o, &c); err != nil {
 			return c, fmt.Errorf("measuring %s: %w", part.what, err)
@@ -98,6 +105,26 @@ func cost(ctx context.Context, o Options, c *engine.Calibration) error {
 	c.IOEngine = m.ioEngine
 	c.CostNs = float64(m.cpu.Nanoseconds()) / float64(m.operations)
 	c.MaxQPS = float64(m.operations) / m.took.Seconds()
+	return nil
+}
+
+// eachEngine is cost with one I/O engine after the other.
+func eachEngine(ctx context.Context, o Options, c *engine.Calibration) error {
+	for _, io := range []engine.IOEngine{engine.IOUring, engine.IOEvents, engine.IOGoroutines} {
+		m, err := measure(ctx, o, 0, 0, engine.Workload{LoadMode: engine.LoadConcurrency,
+			ConcurrentConnections: o.Connections, IOEngine: io}, nil)
+		if err != nil {
+			return err
+		}
+		e := engine.EngineCost{IOEngine: io}
+		if m.ioEngine != string(io) {
+			e.Refused = m.ioReason
+		} else {
+			e.CostNs = float64(m.cpu.Nanoseconds()) / float64(m.operations)
+			e.MaxQPS = float64(m.operations) / m.took.Seconds()
+		}
+		c.Engines = append(c.Engines, e)
+	}
 	return nil
 }
 
@@ -185,8 +212,9 @@ func quantile(sorted []int64, q float64) float64 {
 type measured struct {
 	operations int64
 	took, cpu  time.Duration
-	ioEngine   string
-	stats      *engine.HistogramData
+	// ioEngine drove the connections; ioReason says why it did.
+	ioEngine, ioReason string
+	stats              *engine.HistogramData
 	// machine is what the machine and the process did meanwhile, witness what the process noticed of its lateness.
 	machine engine.Resources
 	witness engine.Witness
@@ -261,7 +289,7 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 		return m, fmt.Errorf("reading the CPU time: %w", err)
 	}
 	m.cpu -= used
-	m.operations, m.ioEngine = after.Succeeded-before.Succeeded, g.IOEngine()
+	m.operations, m.ioEngine, m.ioReason = after.Succeeded-before.Succeeded, g.IOEngine(), g.IOReason()
 	if t.Stats != nil {
 		if m.stats, err = t.Stats(ctx); err != nil {
 			return m, err

@@ -135,7 +135,8 @@ func TestChaos(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Close() }) // after the parallel rounds
 	for seed := range rounds {
-		io := []engine.IOEngine{engine.IOEvents, engine.IOGoroutines}[seed%2]
+		all := engines()
+		io := all[seed%uint64(len(all))]
 		t.Run(fmt.Sprintf("%d %s", seed, io), func(t *testing.T) {
 			t.Parallel()
 			chaosRound(t, server.Addr().String(), seed, io)

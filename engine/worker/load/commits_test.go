@@ -54,7 +54,7 @@ func (e *executed) Write(recs []engine.Execution) error {
 
 // TestAFailedCommitIsNoLostConnection: what comes after it succeeds, and no connection is closed.
 func TestAFailedCommitIsNoLostConnection(t *testing.T) {
-	onBoth(t, func(t *testing.T, io engine.IOEngine) {
+	onEach(t, func(t *testing.T, io engine.IOEngine) {
 		dsn := pgtest.Start(t).NewDatabase(t)
 		database, err := postgres.NewDriver().Open(
 			target.Config{DSN: secret.New(dsn), StatementTimeout: 100 * time.Millisecond},

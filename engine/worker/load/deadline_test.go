@@ -54,7 +54,7 @@ func TestNothingIsIssuedPastTheDeadline(t *testing.T) {
 			target: nullpg.Options{Latency: 20 * time.Millisecond}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, io engine.IOEngine) {
+			onEach(t, func(t *testing.T, io engine.IOEngine) {
 				server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", tt.target)
 				if err != nil {
 					t.Fatal(err)
@@ -131,7 +131,7 @@ func twoConnections(t *testing.T, io engine.IOEngine, thinkTimeMs float64) *load
 
 // TestADeadlineThatIsMovedInTimeEndsNothing, and a group that never had one goes on for ever.
 func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, io engine.IOEngine) {
+	onEach(t, func(t *testing.T, io engine.IOEngine) {
 		g := twoConnections(t, io, 1)
 		g.SetDeadline(time.Now().Add(10 * time.Second))
 		g.Start(engine.PhaseMeasurement)
@@ -158,7 +158,7 @@ func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
 
 // TestADeadlineThatHasPassedIsNotMoved, also when nothing was due since: who sets it later was not heard in time.
 func TestADeadlineThatHasPassedIsNotMoved(t *testing.T) {
-	onBoth(t, func(t *testing.T, io engine.IOEngine) {
+	onEach(t, func(t *testing.T, io engine.IOEngine) {
 		g := twoConnections(t, io, 600_000)
 		g.SetDeadline(time.Now().Add(time.Minute))
 		g.Start(engine.PhaseMeasurement)

@@ -83,7 +83,7 @@ func halting(t *testing.T, address string, pause time.Duration) net.Listener {
 // answer and its last is decoding, in transactions the sum of their statements'.
 func TestDecodingBeginsWithTheFirstByte(t *testing.T) {
 	const pause = 20 * time.Millisecond
-	onBoth(t, func(t *testing.T, io engine.IOEngine) {
+	onEach(t, func(t *testing.T, io engine.IOEngine) {
 		server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
 		if err != nil {
 			t.Fatal(err)

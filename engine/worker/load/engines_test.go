@@ -160,7 +160,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			onBoth(t, func(t *testing.T, io engine.IOEngine) {
+			onEach(t, func(t *testing.T, io engine.IOEngine) {
 				server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", tt.target)
 				if err != nil {
 					t.Fatal(err)

@@ -1,13 +1,15 @@
 package load
 
 import (
+	"bytes"
 	"container/heap"
+	"errors"
+	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -28,6 +30,8 @@ type eventState struct {
 	conn target.EventConn
 	fd   int
 	at   eventAt
+	// socket is what the loop's sockets know the slot's by.
+	socket uint64
 	// begun is when the group of operations began, sent when the one in flight did,
 	// first when its answer began to arrive, 0 before.
 	begun, sent, first int64
@@ -35,6 +39,8 @@ type eventState struct {
 	until int64
 	place int
 	home  *eventLoop
+	// unsent is what the socket has not taken of the request, or may yet refuse.
+	unsent []byte
 	// own is the slot's own batch while it executes a group of another's.
 	own *OpBatch
 	// handed is what the queue has given since the loop looked last.
@@ -49,23 +55,23 @@ const (
 
 // eventLoop waits for the sockets, the timers and the mail of its slots.
 type eventLoop struct {
-	e    *eventLoops
-	g    *Group
-	poll *poller
+	e *eventLoops
+	g *Group
+	// sockets is changed under mu, by the loop alone. Where those of an io_uring are refused later, spare takes their
+	// place, and retired is what has to be taken of them yet.
+	sockets, retired sockets
+	spare            *epollSockets
+	pace             pace
 
 	// seated counts the connections that were given a place here and have not left it.
 	seated atomic.Int32
 	// byFD finds a socket's slot, watched counts them.
-	byFD    []*slot
-	watched int
-	timers  eventTimers
-	// buf is what answers are read into, and requests written in.
-	buf      []byte
+	byFD     []*slot
+	watched  int
+	timers   eventTimers
 	accounts counters
 	// res is the result that is being looked at.
 	res target.Result
-	// touched is of no use: what is added to it must be read.
-	touched int64
 	// In a closed loop the slots take their operations from one batch; free are
 	// batches that are used up. Of their own each slot's would have left the cache before it was used again.
 	batch *OpBatch
@@ -81,31 +87,34 @@ type eventLoop struct {
 	closed bool
 }
 
-// Sockets are watched for edges: the kernel need not look again at each of those that it
-// has reported. What arrives makes an edge, and a short read therefore ends the
-// reading; only a stream's end may come without one after the last bytes, see happened.
-const (
-	readable = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
-	hungUp   = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-)
-
-const loopBuffer = 16 << 10
-
+// newEventLoop makes a loop. It waits by epoll until run has made an io_uring.
 func newEventLoop(e *eventLoops) (*eventLoop, error) {
-	poll, err := newPoller(e.g.clock.now)
-	if err != nil {
+	l := &eventLoop{e: e, g: e.g, batch: &OpBatch{}, pace: newPace(e.g.clock.now)}
+	var err error
+	if l.spare, err = newEpollSockets(l); err != nil {
 		return nil, err
 	}
-	l := &eventLoop{e: e, g: e.g, poll: poll, batch: &OpBatch{}, buf: make([]byte, loopBuffer)}
+	l.sockets = l.spare
 	l.accounts.rec.Pool = e.g.pool
 	return l, nil
 }
 
 func (l *eventLoop) close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.closed = true
-	l.poll.Close()
+	l.mu.Unlock()
+	l.clear()
+	if l.sockets != sockets(l.spare) {
+		l.sockets.close()
+	}
+	l.spare.close()
+}
+
+// engine names what the loop waits by.
+func (l *eventLoop) engine() engine.IOEngine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sockets.engine()
 }
 
 // post asks the loop to look at a slot, or with nil at all of them.
@@ -122,7 +131,7 @@ func (l *eventLoop) post(s *slot) {
 	}
 	l.mail.Store(true)
 	if l.asleep.Swap(false) {
-		l.poll.Ring()
+		l.sockets.wake()
 	}
 }
 
@@ -136,15 +145,25 @@ func (l *eventLoop) hand(s *slot, arrival bool) {
 	l.post(s)
 }
 
-func (l *eventLoop) run() {
+// run drives the loop's slots until the group is done. It says so when they can be waited for.
+func (l *eventLoop) run(started chan<- struct{}) {
 	defer l.close()
-	l.poll.AcquireProcessor()
-	defer l.poll.ReleaseProcessor()
+	l.pace.AcquireProcessor()
+	defer l.pace.ReleaseProcessor()
 	// The kernel's scheduler judges threads by what they did: one that is always the
-	// loop's is placed better than one that also collects and encodes.
+	// loop's is placed better than one that also collects and encodes. An io_uring is the thread's own.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.poll.NoteIdle(l.g.clock.now())
+	if l.e.byRing {
+		ring, err := newRingSockets(l)
+		if err == nil {
+			l.take(ring)
+		} else {
+			l.e.refuse(err)
+		}
+	}
+	close(started)
+	l.pace.NoteIdle(l.g.clock.now())
 	var inbox []*slot
 	for {
 		if l.mail.Load() {
@@ -163,25 +182,33 @@ func (l *eventLoop) run() {
 			}
 		}
 		l.ring()
-		events := l.wait()
-		if len(events) > 0 {
+		l.clear()
+		sockets := l.sockets
+		if l.wait(sockets) {
 			l.woke = l.g.clock.now()
 		}
-		l.touch(events)
-		for i := range events {
-			event := &events[i]
-			if l.poll.Rang(event) {
-				continue
-			}
-			if s := l.byFD[event.Fd]; s != nil {
-				l.handleEvent(s, event.Events)
-			}
-		}
+		sockets.handle()
 	}
 }
 
-// wait waits for events, mail, or the next timer.
-func (l *eventLoop) wait() []unix.EpollEvent {
+// clear takes what sockets that were refused have received before, and ends them.
+func (l *eventLoop) clear() {
+	if l.retired != nil {
+		l.retired.handle()
+		l.retired.close()
+		l.retired = nil
+	}
+}
+
+// take puts other sockets in the place of the present ones.
+func (l *eventLoop) take(other sockets) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sockets = other
+}
+
+// wait waits for something to happen to the sockets, mail, or the next timer. It reports whether something has.
+func (l *eventLoop) wait(sockets sockets) bool {
 	left := int64(-1)
 	if len(l.timers) > 0 {
 		left = max(l.timers[0].event.until-l.g.clock.now(), 0)
@@ -190,27 +217,9 @@ func (l *eventLoop) wait() []unix.EpollEvent {
 	if l.mail.Load() {
 		left = 0
 	}
-	events := l.poll.Wait(left, l.watched)
+	happened := sockets.wait(left)
 	l.asleep.Store(false)
-	return events
-}
-
-// touch reads a word in each part of the slots that are about to be looked at.
-// With thousands of connections none of it is in the cache any more; reading one slot
-// after the other waits for each part in turn, and this waits for many at once.
-func (l *eventLoop) touch(events []unix.EpollEvent) {
-	var sum int64
-	for i := range events {
-		if s := l.find(int(events[i].Fd)); s != nil {
-			sum += s.event.first + s.due + s.ended + int64(s.work.Delay) + s.lag
-		}
-	}
-	for i := range events {
-		if s := l.find(int(events[i].Fd)); s != nil {
-			sum += s.event.conn.Prefetch()
-		}
-	}
-	l.touched += sum
+	return happened
 }
 
 // checkAll looks at every slot; it reports true when the group is done.
@@ -286,7 +295,7 @@ func (l *eventLoop) register(s *slot) bool {
 	}
 	l.byFD[fd] = s
 	l.watched++
-	if err := l.poll.Control(unix.EPOLL_CTL_ADD, s.event.fd, readable); err != nil {
+	if err := l.sockets.watch(s); err != nil {
 		l.g.fail(err)
 		l.leave(s)
 		return false
@@ -300,9 +309,13 @@ func (l *eventLoop) leave(s *slot) {
 	l.g.left(s)
 }
 
-// unwatch forgets the slot's socket. Closing it, which must follow, ends its watch.
+// unwatch forgets the slot's socket, which must be closed next.
 func (l *eventLoop) unwatch(s *slot) {
 	if l.find(s.event.fd) == s {
+		l.sockets.forget(s)
+		if l.retired != nil {
+			l.retired.forget(s)
+		}
 		l.byFD[s.event.fd] = nil
 		l.watched--
 		l.seated.Add(-1)
@@ -313,8 +326,8 @@ func (l *eventLoop) unwatch(s *slot) {
 	}
 }
 
-// take puts the stream's next group into s.work; false says that there is none.
-func (l *eventLoop) take(s *slot) bool {
+// draw puts the stream's next group into s.work; false says that there is none.
+func (l *eventLoop) draw(s *slot) bool {
 	l.batch = l.g.draw(l.batch, &s.work, l.usedUp)
 	if s.work.Ops == nil {
 		return false
@@ -377,7 +390,7 @@ func (l *eventLoop) next(s *slot, finished bool) bool {
 		}
 		return false
 	}
-	if s.leaving(g) || !l.take(s) {
+	if s.leaving(g) || !l.draw(s) {
 		l.leave(s)
 		return false
 	}
@@ -435,16 +448,13 @@ func (l *eventLoop) drive(s *slot, next Step) bool {
 			break
 		}
 		v.first = 0
-		sent, err := v.conn.Send(l.buf, &s.batch.Batch, s.progress.Op())
+		request, err := v.conn.Begin(l.sockets.room(), &s.batch.Batch, s.progress.Op())
 		if err == nil {
 			v.at = atAnswer
-			if !sent {
-				v.at = atSending
-				err = l.poll.Control(unix.EPOLL_CTL_MOD, s.event.fd, unix.EPOLLOUT)
+			if err = l.sockets.send(s, request); err == nil {
+				return false
 			}
-		}
-		if err == nil {
-			return false
+			err = v.conn.Fail(target.NotSent(err), &l.res)
 		}
 		s.res.Rows = 0
 		now := l.g.clock.now()
@@ -493,14 +503,14 @@ func (l *eventLoop) connect(s *slot, lost bool) {
 	}()
 }
 
-// reopen opens another connection for a slot that lost its own while nothing was in flight. One that has been handed
-// an operation meanwhile, or is about to repeat one, meets the loss with it.
-func (l *eventLoop) reopen(s *slot) {
-	v := &s.event
-	if s.leaving(l.g) {
+// idleLost takes that a connection is lost on which nothing was in flight. A group that reconnects opens another one.
+// A slot that has been handed an operation meanwhile, or is about to repeat one, meets the loss with it.
+func (l *eventLoop) idleLost(s *slot, err error) {
+	l.g.idleLost(s, err)
+	if !l.g.reconnects() || s.leaving(l.g) {
 		return
 	}
-	switch v.at {
+	switch v := &s.event; v.at {
 	case atNew:
 	case atThinking:
 		heap.Remove(&l.timers, v.place)
@@ -518,50 +528,84 @@ func (l *eventLoop) reopen(s *slot) {
 	l.connect(s, true)
 }
 
-// handleEvent takes an event of the slot's socket.
-func (l *eventLoop) handleEvent(s *slot, events uint32) {
+// full keeps what a socket has not taken of a request until there is room for it.
+func (l *eventLoop) full(s *slot, rest []byte) error {
+	s.event.at, s.event.unsent = atSending, bytes.Clone(rest) // the room it lies in serves others meanwhile
+	return l.sockets.full(s)
+}
+
+// writable goes on with a request of which a socket has taken a part only: there is room.
+func (l *eventLoop) writable(s *slot) {
 	v := &s.event
-	fd := v.fd
-	switch v.at {
-	case atSending:
-		now := l.g.clock.now()
-		if l.g.pastDeadline(now) { // the rest would be one more operation for the target
-			v.sent = now
-			s.cutShort(l.g)
-			s.progress.Unclean = true
-			l.finish(s)
-			return
-		}
-		sent, err := v.conn.Flush()
-		if err == nil && sent {
-			v.at = atAnswer
-			err = l.poll.Control(unix.EPOLL_CTL_MOD, s.event.fd, readable)
-		}
-		if err != nil {
-			l.answer(s, err)
-		}
-	case atAnswer:
-		if v.first == 0 {
-			v.first = l.woke
-		}
-		if done, err := v.conn.Receive(l.buf, &l.res); done {
-			l.answer(s, err)
-		}
+	if v.at != atSending {
+		return
+	}
+	now := l.g.clock.now()
+	if l.g.pastDeadline(now) { // the rest would be one more operation for the target
+		v.sent = now
+		s.cutShort(l.g)
+		s.progress.Unclean = true
+		l.finish(s)
+		return
+	}
+	n, err := sendNow(v.fd, v.unsent)
+	v.unsent = v.unsent[n:]
+	switch {
+	case err != nil:
+		err = target.NotSent(err)
+	case len(v.unsent) > 0:
+		err = l.sockets.full(s)
 	default:
-		// Nothing is in flight: a notice, or the server hung up. The next
-		// operation meets that, as it would without a loop.
-		if done, err := v.conn.Receive(l.buf, &l.res); done {
-			_ = l.poll.Control(unix.EPOLL_CTL_DEL, s.event.fd, 0) // one that is not watched any more is as good
-			if l.g.idleLost(s, err); l.g.reconnects() {
-				l.reopen(s)
-			}
-			return
+		v.at, v.unsent = atAnswer, nil
+		err = l.sockets.emptied(s)
+	}
+	if err != nil {
+		l.lost(s, err)
+	}
+}
+
+// received takes bytes of the slot's socket. It reports whether the slot waits for more of the same answer.
+func (l *eventLoop) received(s *slot, data []byte) bool {
+	v := &s.event
+	flying := v.at == atAnswer || v.at == atSending
+	if flying && v.first == 0 {
+		v.first = l.woke
+	}
+	done, reply, err := v.conn.Feed(data, &l.res)
+	if reply != nil {
+		// The server has read all that was sent before.
+		n, failed := sendNow(v.fd, reply)
+		if failed != nil || n < len(reply) {
+			done, err = true, v.conn.Fail(errors.Join(failed, io.ErrShortWrite), &l.res)
 		}
 	}
-	if events&hungUp != 0 && l.find(fd) == s && v.at != atSending {
-		// The end comes behind the last bytes, and its edge has been spent on them.
-		// Watching anew reports it again.
-		_ = l.poll.Control(unix.EPOLL_CTL_MOD, s.event.fd, readable)
+	switch {
+	case !done:
+		return true
+	case !flying:
+		// A notice that is none. The next operation meets it, as it would without a loop.
+		l.idleLost(s, err)
+		return false
+	case v.at == atSending && err == nil:
+		err = v.conn.Fail(errAnsweredEarly, &l.res)
+	}
+	l.answer(s, err)
+	return false
+}
+
+// errAnsweredEarly is of a target that is out of step: the rest of the request would be taken for another one.
+var errAnsweredEarly = errors.New("the operation was answered before all of it was sent")
+
+// lost takes the end of the slot's socket. Where nothing is in flight the next
+// operation meets it, as it would without a loop.
+func (l *eventLoop) lost(s *slot, cause error) {
+	v := &s.event
+	if v.at == atAnswer || v.at == atSending {
+		l.answer(s, v.conn.Fail(cause, &l.res))
+		return
+	}
+	if !v.conn.Broken() { // else it is known
+		l.idleLost(s, v.conn.Fail(cause, &l.res))
 	}
 }
 
@@ -569,7 +613,7 @@ func (l *eventLoop) handleEvent(s *slot, events uint32) {
 func (l *eventLoop) answer(s *slot, err error) {
 	v := &s.event
 	now := l.g.clock.now()
-	l.poll.NoteActivity(now)
+	l.pace.NoteActivity(now)
 	next := s.answered(l.g, err, v.sent, v.first, now)
 	v.sent = now
 	if l.drive(s, next) {
@@ -592,7 +636,7 @@ func (l *eventLoop) ring() {
 			return
 		}
 		heap.Pop(&l.timers)
-		l.poll.NoteIdle(now)
+		l.pace.NoteIdle(now)
 		var on bool
 		switch {
 		case v.at == atThinking && s.leaving(l.g): // the loop has not been told yet, and nothing may begin

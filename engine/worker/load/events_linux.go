@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/base/uring"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -26,9 +27,14 @@ type eventLoops struct {
 	// entered counts the connections that did enter a loop, beside those that were refused.
 	entered, beside atomic.Int64
 
+	// byRing: loops wait by io_uring where they can.
+	byRing bool
+
 	mu     sync.Mutex
 	made   []*eventLoop // in the order in which they were made
 	failed bool         // to make another
+	// refusal is why a loop that was to wait by io_uring does not.
+	refusal error
 }
 
 // connectionsPerLoop is how many connections are worth a loop of their own.
@@ -44,7 +50,24 @@ func loopCount(connections, procs int) int {
 }
 
 func newEventLoops(g *Group) ioEngine {
-	return &eventLoops{g: g, plain: goroutines{g}, expected: g.target}
+	e := &eventLoops{g: g, plain: goroutines{g}, expected: g.target}
+	if g.cfg.Workload.IOEngine == engine.IOUring || g.cfg.Workload.IOEngine != engine.IOEvents && autoTakesRings {
+		if e.refusal = uring.Probe(); e.refusal == nil {
+			e.byRing = true
+		}
+	}
+	return e
+}
+
+// autoTakesRings: without a word of the workload, loops wait by io_uring where the system allows it.
+const autoTakesRings = false
+
+// refuse notes that a loop goes on by epoll.
+func (e *eventLoops) refuse(cause error) {
+	e.g.cfg.Log.Warn().Err(cause).Msg("io_uring refused, going on by epoll")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refusal = cause
 }
 
 // seat gives a connection its place: on its home, the loop of the slot's connection
@@ -56,9 +79,17 @@ func (e *eventLoops) seat(home *eventLoop) *eventLoop {
 		home.seated.Add(1)
 		return home
 	}
+	least, starting := e.leastSeated()
+	for _, started := range starting {
+		<-started
+	}
+	return least
+}
+
+// leastSeated gives a place on the loop that has the fewest, and the loops that it had to make for it.
+func (e *eventLoops) leastSeated() (least *eventLoop, starting []chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var least *eventLoop
 	seated := 0
 	for _, l := range e.made {
 		n := int(l.seated.Load())
@@ -77,13 +108,15 @@ func (e *eventLoops) seat(home *eventLoop) *eventLoop {
 		if e.made = append(e.made, l); len(e.made) == 1 {
 			go e.watch()
 		}
-		go l.run()
+		started := make(chan struct{})
+		go l.run(started)
+		starting = append(starting, started)
 		least = l
 	}
 	if least != nil {
 		least.seated.Add(1)
 	}
-	return least
+	return least, starting
 }
 
 // loops are those that there are.
@@ -93,11 +126,38 @@ func (e *eventLoops) loops() []*eventLoop {
 	return slices.Clone(e.made)
 }
 
+// name is io_uring where all loops wait by it.
 func (e *eventLoops) name() string {
-	if e.entered.Load() > 0 {
-		return string(engine.IOEvents)
+	if e.entered.Load() == 0 {
+		return e.plain.name()
 	}
-	return e.plain.name()
+	for _, l := range e.loops() {
+		if l.engine() != engine.IOUring {
+			return string(engine.IOEvents)
+		}
+	}
+	return string(engine.IOUring)
+}
+
+func (e *eventLoops) reason() string {
+	e.mu.Lock()
+	refusal := e.refusal
+	e.mu.Unlock()
+	asked := e.g.cfg.Workload.IOEngine
+	switch {
+	case e.entered.Load() == 0 && e.beside.Load() == 0:
+		return "" // nobody has come yet
+	case e.entered.Load() == 0:
+		return "the connections cannot enter an event loop: they use TLS"
+	case refusal != nil:
+		return "io_uring cannot be used: " + refusal.Error()
+	case e.byRing && asked != engine.IOUring:
+		return "the system allows io_uring"
+	case asked == engine.IOUring || asked == engine.IOEvents:
+		return askedFor
+	default:
+		return "auto"
+	}
 }
 
 // watch tells the loops what goroutines see by waiting on channels.

@@ -7,6 +7,13 @@ type goroutines struct{ g *Group }
 
 func (e goroutines) name() string { return string(engine.IOGoroutines) }
 
+func (e goroutines) reason() string {
+	if e.g.cfg.Workload.IOEngine == engine.IOGoroutines {
+		return askedFor
+	}
+	return "this system has no event loops"
+}
+
 func (e goroutines) books() []*counters { return nil }
 
 func (e goroutines) recorders(connections int) int { return connections }

@@ -373,6 +373,9 @@ func (g *Group) Error(id uint32) engine.ExecutionError { return g.errors.Get(id)
 // IOEngine names what drives the connections.
 func (g *Group) IOEngine() string { return g.io.name() }
 
+// IOReason says why it is that one: a clause, "" where that is not known.
+func (g *Group) IOReason() string { return g.io.reason() }
+
 // Failed delivers at most one error, a user-facing one: the plugin failed,
 // every connection was lost at the same time, or the Sink failed. The group takes no new
 // operation from then on; Drain and Close it as usual.

@@ -33,6 +33,12 @@ func (nowhere) Write([]engine.Execution) error { return nil }
 
 // TestAGroupThatGrowsGetsMoreLoops: stages may begin with one connection, or with none.
 func TestAGroupThatGrowsGetsMoreLoops(t *testing.T) {
+	for _, io := range []engine.IOEngine{engine.IOEvents, engine.IOUring} {
+		t.Run(string(io), func(t *testing.T) { aGroupThatGrowsGetsMoreLoops(t, io) })
+	}
+}
+
+func aGroupThatGrowsGetsMoreLoops(t *testing.T, io engine.IOEngine) {
 	server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +50,7 @@ func TestAGroupThatGrowsGetsMoreLoops(t *testing.T) {
 	}
 	defer database.Close()
 	g, err := Open(t.Context(), Config{Stream: sameKey{}, Database: database, Sink: nowhere{}, Log: zerolog.Nop(),
-		Workload: engine.Workload{IOEngine: engine.IOEvents, ThinkTimeMs: 5},
+		Workload: engine.Workload{IOEngine: io, ThinkTimeMs: 5},
 		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup, SQL: "SELECT $1",
 			Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, 1, nil)
 	if err != nil {

@@ -19,6 +19,12 @@ import (
 // A server that ends all sessions while hardly any operation is due is noticed by
 // the connections themselves: at such a rate a restart would pass for a few errors.
 func TestALossOfAllIdleConnectionsIsFatal(t *testing.T) {
+	for _, io := range []engine.IOEngine{engine.IOEvents, engine.IOUring} {
+		t.Run(string(io), func(t *testing.T) { aLossOfAllIdleConnectionsIsFatal(t, io) })
+	}
+}
+
+func aLossOfAllIdleConnectionsIsFatal(t *testing.T, io engine.IOEngine) {
 	dsn := pgtest.Start(t).NewDatabase(t)
 	database, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(dsn)})
 	if err != nil {
@@ -29,7 +35,7 @@ func TestALossOfAllIdleConnectionsIsFatal(t *testing.T) {
 	rate := 1.0
 	g, err := load.Open(t.Context(),
 		load.Config{Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: database, Sink: sink, Log: zerolog.Nop(),
-			Workload: engine.Workload{LoadMode: engine.LoadQPS, TargetQPS: &rate, IOEngine: engine.IOEvents},
+			Workload: engine.Workload{LoadMode: engine.LoadQPS, TargetQPS: &rate, IOEngine: io},
 			Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup,
 				SQL: "SELECT $1::bigint", Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, 6, nil)
 	if err != nil {

@@ -14,9 +14,12 @@ type ioEngine interface {
 	books() []*counters
 	// recorders is how many write records when so many connections are open.
 	recorders(connections int) int
-	// name is for the run's environment.
+	// name is for the run's environment, and reason why it is this one: a clause.
 	name() string
+	reason() string
 }
+
+const askedFor = "workload.io_engine asks for it"
 
 // seat is where a slot of an event loop waits to be handed an arrival.
 type seat interface {

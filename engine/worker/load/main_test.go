@@ -17,9 +17,15 @@ import (
 // benchmarks that measure what a connection takes in this one.
 const asTarget = "LOADSTONE_TEST_NULL_TARGET"
 
+// asRefused makes this program load a target while the system refuses io_uring: from the start, or later.
+const asRefused = "LOADSTONE_TEST_RING_REFUSED"
+
 func TestMain(m *testing.M) {
 	if address := os.Getenv(asTarget); address != "" {
 		os.Exit(serveNullTarget(address))
+	}
+	if when := os.Getenv(asRefused); when != "" {
+		os.Exit(loadWhileRefused(when))
 	}
 	goleak.VerifyTestMain(pgtest.M{M: m})
 }

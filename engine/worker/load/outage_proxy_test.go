@@ -107,7 +107,7 @@ func (p *outageProxy) away(mode proxyMode, length time.Duration) {
 func TestOutagesAreMeasuredAsAProxyKnowsThem(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]proxyMode{"refuses": refuses, "half open": halfOpens} {
-		for _, io := range []engine.IOEngine{engine.IOEvents, engine.IOGoroutines} {
+		for _, io := range engines() {
 			t.Run(fmt.Sprint(name, " ", io), func(t *testing.T) {
 				if testing.Short() {
 					t.Parallel()

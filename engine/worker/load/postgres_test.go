@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
+	"github.com/loadstone-db/loadstone/engine/base/uring"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -35,9 +36,18 @@ func (s *sleeps) Fill(b *plugin.Batch, _ int) error {
 }
 func (s *sleeps) Close() error { return nil }
 
-// onBoth runs a test with each I/O engine.
-func onBoth(t *testing.T, test func(t *testing.T, io engine.IOEngine)) {
-	for _, io := range []engine.IOEngine{engine.IOEvents, engine.IOGoroutines} {
+// engines are the I/O engines that this system has; on others than Linux goroutines take the place of the first.
+func engines() []engine.IOEngine {
+	all := []engine.IOEngine{engine.IOEvents, engine.IOGoroutines}
+	if uring.Probe() == nil {
+		all = append(all, engine.IOUring)
+	}
+	return all
+}
+
+// onEach runs a test with each I/O engine.
+func onEach(t *testing.T, test func(t *testing.T, io engine.IOEngine)) {
+	for _, io := range engines() {
 		t.Run(string(io), func(t *testing.T) { test(t, io) })
 	}
 }
@@ -83,7 +93,7 @@ func finish(t *testing.T, g *load.Group, sink *counting, limit time.Duration) en
 	return n
 }
 
-func TestTimeoutsAndDrainOnPostgres(t *testing.T) { onBoth(t, timeoutsAndDrainOnPostgres) }
+func TestTimeoutsAndDrainOnPostgres(t *testing.T) { onEach(t, timeoutsAndDrainOnPostgres) }
 
 func timeoutsAndDrainOnPostgres(t *testing.T, io engine.IOEngine) {
 	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 100*time.Millisecond, &sleeps{long: 50},
@@ -107,7 +117,7 @@ func timeoutsAndDrainOnPostgres(t *testing.T, io engine.IOEngine) {
 	}
 }
 
-func TestDrainCutsOffOnPostgres(t *testing.T) { onBoth(t, drainCutsOffOnPostgres) }
+func TestDrainCutsOffOnPostgres(t *testing.T) { onEach(t, drainCutsOffOnPostgres) }
 
 func drainCutsOffOnPostgres(t *testing.T, io engine.IOEngine) {
 	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 0, &sleeps{long: 1}, "SELECT pg_sleep($1)",
@@ -119,7 +129,7 @@ func drainCutsOffOnPostgres(t *testing.T, io engine.IOEngine) {
 	}
 }
 
-func TestTerminatedSessionsAreFatal(t *testing.T) { onBoth(t, terminatedSessionsAreFatal) }
+func TestTerminatedSessionsAreFatal(t *testing.T) { onEach(t, terminatedSessionsAreFatal) }
 
 func terminatedSessionsAreFatal(t *testing.T, io engine.IOEngine) {
 	dsn := pgtest.Start(t).NewDatabase(t)

@@ -1753,6 +1753,8 @@ export interface paths {
                 query?: {
                     /** @description next_cursor of the page before, in the same order. */
                     cursor?: string;
+                    /** @description Only the newest run of each template. */
+                    latest_of_template?: boolean;
                     limit?: number;
                     order?: "asc" | "desc";
                     /** @description Part of the run's name, in any case. */
@@ -2111,6 +2113,44 @@ export interface paths {
                         "application/vnd.apache.parquet": string;
                         "application/zip": string;
                         "text/csv": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What has become of a run in the results database and in a results connection */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunExport"];
                     };
                 };
             };
@@ -3882,7 +3922,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read who is told how runs ended (admins) */
+        /** Read notifications (admins) */
         get: {
             parameters: {
                 query?: never;
@@ -3903,7 +3943,7 @@ export interface paths {
                 };
             };
         };
-        /** Decide who is told how runs ended (admins) */
+        /** Save notifications (admins) */
         put: {
             parameters: {
                 query?: never;
@@ -3944,7 +3984,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tell a hook that it is tried, and say what came of it (admins) */
+        /** Send a test of a notification (admins) */
         post: {
             parameters: {
                 query?: never;
@@ -5111,6 +5151,236 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/schedule-times": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the next times of a cron expression */
+        get: {
+            parameters: {
+                query: {
+                    count?: number;
+                    cron: string;
+                    time_zone?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScheduleTimes"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List schedules by name */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScheduleList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Start runs of a template at the times of a cron expression
+         * @description Runs start in the caller's name, with the rights that the caller has then. At most one scheduled run of a template goes on at a time: a start that is due meanwhile is skipped, and listed as such. Connections that are production are confirmed once, here.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ScheduleInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Schedule"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a schedule */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Schedule"];
+                    };
+                };
+            };
+        };
+        /**
+         * Change, pause or resume a schedule
+         * @description It is for the owner and admins. Whoever saves a schedule owns it, and a suspended one is resumed.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ScheduleChange"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Schedule"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a schedule; its runs stay */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{id}/starts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what became of the starts of a schedule, the newest first */
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScheduledStartList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/shares": {
         parameters: {
             query?: never;
@@ -6176,6 +6446,7 @@ export interface components {
             cost_ns_per_operation: number;
             /** Format: int64 */
             cpus: number;
+            engines?: components["schemas"]["EngineCost"][] | null;
             io_engine: string;
             loadstone_version: string;
             /** Format: double */
@@ -6652,6 +6923,15 @@ export interface components {
             code: string;
             password: string;
         };
+        EngineCost: {
+            /** Format: double */
+            cost_ns_per_operation: number;
+            /** @enum {string} */
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
+            /** Format: double */
+            max_qps: number;
+            refused?: string;
+        };
         Enrichment: {
             aggregate: components["schemas"]["AggregateEnrichment"] | null;
             by_kind: {
@@ -6693,6 +6973,7 @@ export interface components {
             go_version: string;
             hostname: string;
             io_engine: string;
+            io_engine_reason: string;
             loadstone_version: string;
             /** Format: int64 */
             memory_bytes: number;
@@ -7243,25 +7524,31 @@ export interface components {
             values: (string | null)[] | null;
         };
         GivenHook: {
-            /** @description finished, failed, regressed. */
+            /** @description finished, regressed, threshold, failed, missed. */
             events: string[];
+            /** @description The sender of an e-mail. */
+            from?: string;
             /** @description Of a hook that there is; without it a new one is made. */
             id?: string;
             /** @enum {string} */
-            kind: "webhook" | "slack";
+            kind: "webhook" | "slack" | "email";
             name: string;
-            /** @description Takes over a hook that is there, as it is: it is the caller's then, and no longer suspended. What is changed is the caller's without it. */
+            /** @description Takes over an unchanged hook: the caller owns it then, and it is no longer suspended. A changed hook is the caller's in any case. */
             resume?: boolean;
-            /** @description What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none. */
+            /** @description The key of the signature: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Of an e-mail, the password of the mail server. Left out, the saved one stays; an empty one removes it. */
             secret?: string;
-            /** @description Tell of runs alone that have these tags. */
+            /** @description Send notifications only for runs that have all of these tags. */
             tags?: {
                 [key: string]: string;
             };
-            /** @description Tell of runs of this template alone. */
+            /** @description Send notifications for runs of this template only. */
             template_id?: string;
-            /** @description Where to; without it, that of the hook stays. Only scheme, host and port are shown again. */
+            /** @description The recipients of an e-mail. */
+            to?: string[] | null;
+            /** @description The address; left out, the saved one stays. Only scheme, host and port are shown again. Of an e-mail, the mail server: smtp://HOST:587 for STARTTLS, smtps://HOST:465 for TLS, smtp+plaintext://HOST:25 for neither TLS nor a password. */
             url?: string;
+            /** @description The user of the mail server. */
+            user?: string;
         };
         GivenPrices: {
             /** @description YAML; an empty text takes what was saved away. */
@@ -7363,12 +7650,15 @@ export interface components {
         Hook: {
             address: string;
             events: string[] | null;
+            /** @description Of an e-mail: its sender. */
+            from?: string;
             id: string;
             kind: string;
             name: string;
             /** @description The admin who made it, changed it last, or resumed it last. It is suspended when that user is locked out, deleted or no admin any more. Empty of hooks made before they had owners. */
             owner?: string;
             owner_id?: string;
+            /** @description Whether there is a secret: webhooks are signed with it, and mail servers take it as a password. */
             signed: boolean;
             /** @description Why nothing is sent; empty while it is active. An admin who changes it, or saves it with resume, takes it over. */
             suspended_reason?: string;
@@ -7376,6 +7666,10 @@ export interface components {
                 [key: string]: string;
             };
             template_id?: string;
+            /** @description Of an e-mail: its recipients. */
+            to?: string[] | null;
+            /** @description Of an e-mail: the user of the mail server. */
+            user?: string;
         };
         Info: {
             /** @enum {string} */
@@ -9251,6 +9545,20 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunAccount: {
+            connection: string;
+            /** Format: int64 */
+            executions: number;
+            /** Format: date-time */
+            noted_at: string | null;
+            /** @description DATABASE.SCHEMA of the export; empty if the account was not reached. */
+            place: string;
+            /** @description What is missing and why, or why the attempt failed. */
+            problem: string;
+            /** @enum {string} */
+            status: "DONE" | "FAILED";
+            views: string[];
+        };
         RunCreateBody: {
             /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
             allow_writes?: boolean;
@@ -9352,6 +9660,10 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunExport: {
+            account: components["schemas"]["RunAccount"] | null;
+            record: components["schemas"]["RunRecord"] | null;
+        };
         RunFromTemplateBody: {
             /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
             confirm_production?: string | string[];
@@ -9377,6 +9689,15 @@ export interface components {
              * @description Rises with each save; 0 where nothing was written.
              */
             version: number;
+        };
+        RunRecord: {
+            /**
+             * Format: int64
+             * @description Number of parts of the record.
+             */
+            parts: number;
+            /** @description One sentence per part that could not be read. */
+            problems: string[];
         };
         RunResult: {
             /** Format: date-time */
@@ -9611,6 +9932,100 @@ export interface components {
             template_name?: string;
             thresholds?: string[] | null;
             workload: components["schemas"]["Workload"];
+        };
+        Schedule: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** @description Five fields, or a name such as @daily. */
+            cron: string;
+            /** @description The newest start; null before the first. */
+            last: components["schemas"]["ScheduledStart"] | null;
+            name: string;
+            /**
+             * Format: date-time
+             * @description When the next run is due; null while the schedule is paused or suspended.
+             */
+            next_due: string | null;
+            /** @description The user in whose name runs start: whoever saved the schedule last. */
+            owner: string;
+            owner_id: string;
+            paused: boolean;
+            schedule_id: string;
+            /** @description Why no run starts; whoever saves the schedule resumes it. */
+            suspended_reason?: string;
+            template_id: string;
+            template_name: string;
+            /** @description A name of the IANA database. */
+            time_zone: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by: string;
+            /** Format: int64 */
+            version: number;
+        };
+        ScheduleChange: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
+            /** @description Minute, hour, day of the month, month and day of the week, or a name such as @daily. */
+            cron: string;
+            name: string;
+            paused?: boolean;
+            /** @description The template, by its id … */
+            template_id?: string;
+            /** @description … or by its name. */
+            template_name?: string;
+            /** @description A name of the IANA database, such as Europe/Berlin. UTC when left out. */
+            time_zone?: string;
+            /**
+             * Format: int64
+             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             */
+            version: number;
+        };
+        ScheduledStart: {
+            /**
+             * Format: date-time
+             * @description When it was due; of several that were missed, the first.
+             */
+            due_at: string | null;
+            matrix_id?: string;
+            /**
+             * Format: int64
+             * @description How many starts were missed.
+             */
+            missed?: number;
+            /** Format: date-time */
+            noted_at: string | null;
+            /** @enum {string} */
+            outcome: "STARTING" | "STARTED" | "SKIPPED" | "MISSED" | "FAILED";
+            /** @description Why no run started. */
+            reason?: string;
+            run_id?: string;
+            schedule_id: string;
+        };
+        ScheduledStartList: {
+            starts: components["schemas"]["ScheduledStart"][];
+        };
+        ScheduleInput: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
+            /** @description Minute, hour, day of the month, month and day of the week, or a name such as @daily. */
+            cron: string;
+            name: string;
+            paused?: boolean;
+            /** @description The template, by its id … */
+            template_id?: string;
+            /** @description … or by its name. */
+            template_name?: string;
+            /** @description A name of the IANA database, such as Europe/Berlin. UTC when left out. */
+            time_zone?: string;
+        };
+        ScheduleList: {
+            schedules: components["schemas"]["Schedule"][];
+        };
+        ScheduleTimes: {
+            /** @description In UTC, the soonest first. */
+            times: (string | null)[];
         };
         SeenError: {
             /** Format: int64 */
@@ -10713,7 +11128,7 @@ export interface components {
             duration_seconds: number;
             feed?: components["schemas"]["Feed"];
             /** @enum {string} */
-            io_engine: "auto" | "events" | "goroutines";
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
             isolation_level?: string;
             /** @enum {string} */
             load_mode: "CONCURRENCY" | "QPS" | "FIND_MAX_CONCURRENCY";
@@ -10825,6 +11240,7 @@ export type Destinations = components['schemas']['Destinations'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
 export type EndTotpInputBody = components['schemas']['EndTOTPInputBody'];
+export type EngineCost = components['schemas']['EngineCost'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type Environment = components['schemas']['Environment'];
 export type ErrorFigures = components['schemas']['ErrorFigures'];
@@ -10987,11 +11403,14 @@ export type Rule = components['schemas']['Rule'];
 export type Rules = components['schemas']['Rules'];
 export type RuleState = components['schemas']['RuleState'];
 export type Run = components['schemas']['Run'];
+export type RunAccount = components['schemas']['RunAccount'];
 export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunExport = components['schemas']['RunExport'];
 export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
 export type RunList = components['schemas']['RunList'];
 export type RunNote = components['schemas']['RunNote'];
+export type RunRecord = components['schemas']['RunRecord'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
 export type RunView = components['schemas']['RunView'];
@@ -11007,6 +11426,13 @@ export type SavedQueryList = components['schemas']['SavedQueryList'];
 export type SaveInputBody = components['schemas']['SaveInputBody'];
 export type Scaling = components['schemas']['Scaling'];
 export type Scenario = components['schemas']['Scenario'];
+export type Schedule = components['schemas']['Schedule'];
+export type ScheduleChange = components['schemas']['ScheduleChange'];
+export type ScheduledStart = components['schemas']['ScheduledStart'];
+export type ScheduledStartList = components['schemas']['ScheduledStartList'];
+export type ScheduleInput = components['schemas']['ScheduleInput'];
+export type ScheduleList = components['schemas']['ScheduleList'];
+export type ScheduleTimes = components['schemas']['ScheduleTimes'];
 export type SeenError = components['schemas']['SeenError'];
 export type Sends = components['schemas']['Sends'];
 export type Series = components['schemas']['Series'];

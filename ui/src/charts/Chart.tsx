@@ -434,7 +434,7 @@ export function Chart(props: ChartProps) {
       ) : (
         <div className="chart-empty" style={{ minHeight: height + 40 }}>
           <Empty tight title={props.emptyTitle ?? 'Nothing to draw yet'}>
-            {props.empty ?? 'The curve begins with the first second of load.'}
+            {props.empty ?? 'The curve starts with the first second of load.'}
           </Empty>
         </div>
       )}
@@ -460,7 +460,7 @@ function Legend(props: {
             <th>
               <span className="sr">Series</span>
               {props.of && (
-                <span title="The seconds that these figures are of.">
+                <span title="The period of these figures.">
                   {props.of === 'warm-up' ? 'warm-up only' : props.zoomed ? 'measurement, as zoomed' : 'measurement'}
                 </span>
               )}
@@ -486,7 +486,7 @@ function Legend(props: {
                 <button
                   type="button"
                   aria-pressed={!props.hidden.has(line.key)}
-                  title="Click to hide or show; double-click for this one alone"
+                  title="Click to hide or show. Double-click to show only this one."
                   onClick={() => props.onToggle(line.key, false)}
                   onDoubleClick={() => props.onToggle(line.key, true)}
                 >

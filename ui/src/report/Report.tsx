@@ -7,7 +7,7 @@ import { AccountingView } from '../runs/AccountingView';
 import { ByStatement } from '../runs/ByStatement';
 import { CostView } from '../runs/CostView';
 import { EnvironmentView } from '../runs/EnvironmentView';
-import { FindMaxResultView } from '../runs/FindMax';
+import { FindMaxAnswer, FindMaxResultView } from '../runs/FindMax';
 import { ByKind, DistributionTab, ErrorsTab, Slowest } from '../runs/FinishedTabs';
 import { Guardrails } from '../runs/Guardrails';
 import { KindChartGrid } from '../runs/KindCharts';
@@ -20,7 +20,7 @@ import { Outages } from '../runs/Outages';
 import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
 import { TargetLine, VerdictLine } from '../runs/RunHeader';
-import { ValidityNotice } from '../runs/RunPage';
+import { ValidityNotice } from '../runs/ValidityNotice';
 import { axisBegins, columns } from '../runs/series';
 import { Tiles } from '../runs/Tiles';
 import { FinishedWorkers } from '../runs/Workers';
@@ -111,7 +111,7 @@ export function Report({ c: content }: { c: RunContent }) {
           {s.duration_seconds > 0 && `, measured for ${duration(s.duration_seconds)}`}
           {`, ${plain(count(s.operations))} operations. `}Report of {dateTime(content.made_at)} by Loadstone{' '}
           {content.version}.
-          {content.left_out.length > 0 && ` For its size it leaves out ${content.left_out.join(', ')}.`}
+          {content.left_out.length > 0 && ` To limit its size it omits ${content.left_out.join(', ')}.`}
         </p>
         {content.note && (
           <Notice>
@@ -125,6 +125,7 @@ export function Report({ c: content }: { c: RunContent }) {
             </button>
           ))}
         </nav>
+        {s.find_max && <FindMaxAnswer r={s.find_max} />}
         <ValidityNotice run={run} live={null} c={c} />
         <Tiles run={run} live={null} c={c} />
         <Outages run={run} s={s} />

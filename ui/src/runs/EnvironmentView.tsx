@@ -17,7 +17,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
       <div className="columns">
         <section className="panel">
           <header>
-            <h2 className="h3">Made with</h2>
+            <h2 className="h3">Environment</h2>
           </header>
           <dl className="body defs">
             <dt>Run</dt>
@@ -38,6 +38,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             <dt>Loadstone</dt>
             <dd>
               {e.loadstone_version} · {e.go_version} · I/O {e.io_engine || 'default'}
+              {e.io_engine_reason && ` (${e.io_engine_reason})`}
             </dd>
             <dt>Machine</dt>
             <dd>

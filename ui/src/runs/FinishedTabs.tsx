@@ -76,7 +76,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
             {titles[t]}
             {t === 'errors' && s.errors.count > 0 && <span className="count bad">{plain(count(s.errors.count))}</span>}
             {t === 'server' && isEnriching(state.live?.enrichment ?? run.enrichment) && (
-              <span className="count">asking</span>
+              <span className="count">loading</span>
             )}
             {t === 'accounting' && !s.accounting.balanced && (
               <span className="count bad">{s.counts_missing ? 'counts missing' : 'does not balance'}</span>
@@ -89,7 +89,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           <div className="stack">
             <section className="panel">
               <Empty icon="chart" title="No operation was sent to the database">
-                The run ended before its load began, so there is nothing to draw. The log says how far it came.
+                The run ended before its load began. The log shows the last step it reached.
               </Empty>
             </section>
             <LogPanel logs={state.logs} state={state.logsState} dropped={0} follow={false} file={run.test_name} />
@@ -196,7 +196,7 @@ export function DistributionTab({ s }: { s: Summary }) {
             </>
           ) : (
             <Empty tight title="No operation was measured">
-              The run ended before its measurement began, so there is no distribution.
+              The run ended before its measurement, so there is no distribution.
             </Empty>
           )}
         </div>
@@ -226,11 +226,11 @@ export function ByKind({ s }: { s: Summary }) {
   if (rows.length === 0)
     return (
       <section className="panel">
-        <Empty title="No operation was measured">There is nothing to tell apart by kind.</Empty>
+        <Empty title="No operation was measured">There are no figures by kind.</Empty>
       </section>
     );
   return (
-    <section className="panel table-wrap" tabIndex={0} aria-label="By kind, a table that scrolls">
+    <section className="panel table-wrap" tabIndex={0} aria-label="By kind, scrollable">
       <table className="table">
         <thead>
           <tr>
@@ -330,7 +330,7 @@ export function ErrorsTab({ s }: { s: Summary }) {
         <header>
           <h2 className="h3">Most frequent errors</h2>
         </header>
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Most frequent errors, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Most frequent errors, scrollable">
           <table className="table">
             <thead>
               <tr>
@@ -370,13 +370,13 @@ export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: st
       </section>
     );
   return (
-    <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, a table that scrolls">
+    <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, scrollable">
       {all && (
         <header>
           <h2 className="h3">Slowest of the measurement</h2>
           <div className="end">
             <Link className="btn small" href={all}>
-              Look at all by latency
+              Show all by latency
             </Link>
           </div>
         </header>

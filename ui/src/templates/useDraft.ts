@@ -131,7 +131,8 @@ export function useDraft(id: string, initial: Draft): Editing {
     revision.current++;
     setTouched((t) => new Set(t).add(path));
     setTextValid(true);
-    setDraft((d) => ({ ...d, config: next(d.config), edited: 'form' }));
+    // The text of the document before this change must not be shown or edited any more.
+    setDraft((d) => ({ ...d, config: next(d.config), source: '', edited: 'form' }));
   }, []);
   const setField = useCallback(
     (path: string, value: unknown) => change(path, (config) => edit(config, path, value)),
@@ -144,9 +145,10 @@ export function useDraft(id: string, initial: Draft): Editing {
   }, []);
 
   const showText = useCallback(() => {
-    setDraft((d) =>
-      d.edited === 'form' && d.source === '' ? { ...d, source: writeYaml(d.config), edited: 'yaml' } : d,
-    );
+    setDraft((d) => {
+      if (d.source !== '' || d.edited === 'yaml') return d;
+      return { ...d, source: writeYaml(d.config), edited: d.edited === null ? null : 'yaml' };
+    });
   }, []);
 
   const removeUnseen = useCallback(() => {
@@ -157,7 +159,7 @@ export function useDraft(id: string, initial: Draft): Editing {
       // The text may have them as escapes.
       return source !== d.source && d.edited !== 'form'
         ? { ...d, source, edited: 'yaml' }
-        : { ...d, config: removeHiddenCharacters(d.config), edited: 'form' };
+        : { ...d, config: removeHiddenCharacters(d.config), source: '', edited: 'form' };
     });
   }, []);
 

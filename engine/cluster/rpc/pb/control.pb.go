@@ -2640,7 +2640,9 @@ type WorkerState struct {
 	LineErrorNs int64 `protobuf:"varint,23,opt,name=line_error_ns,json=lineErrorNs,proto3" json:"line_error_ns,omitempty"`
 	// In which the owner was that last_sequence is an event of: the last one whose RunState it has followed. 0 from a node
 	// that does not say it.
-	Epoch         int64 `protobuf:"varint,24,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Epoch int64 `protobuf:"varint,24,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Why io_engine is what it is: a clause. Empty from a node that does not say it.
+	IoReason      string `protobuf:"bytes,25,opt,name=io_reason,json=ioReason,proto3" json:"io_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2841,6 +2843,13 @@ func (x *WorkerState) GetEpoch() int64 {
 		return x.Epoch
 	}
 	return 0
+}
+
+func (x *WorkerState) GetIoReason() string {
+	if x != nil {
+		return x.IoReason
+	}
+	return ""
 }
 
 type Histogram struct {
@@ -5460,7 +5469,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\x03R\x04lost\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breopened\x18\x03 \x01(\x03R\breopened\x12!\n" +
-	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xf8\x06\n" +
+	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\x95\a\n" +
 	"\vWorkerState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -5486,7 +5495,8 @@ const file_control_proto_rawDesc = "" +
 	"\x0emeasures_since\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\rmeasuresSince\x12\"\n" +
 	"\rline_ahead_ns\x18\x16 \x01(\x03R\vlineAheadNs\x12\"\n" +
 	"\rline_error_ns\x18\x17 \x01(\x03R\vlineErrorNs\x12\x14\n" +
-	"\x05epoch\x18\x18 \x01(\x03R\x05epoch\"\x98\x01\n" +
+	"\x05epoch\x18\x18 \x01(\x03R\x05epoch\x12\x1b\n" +
+	"\tio_reason\x18\x19 \x01(\tR\bioReason\"\x98\x01\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\x03R\x06schema\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +

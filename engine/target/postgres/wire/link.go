@@ -1,23 +1,10 @@
 package wire
 
 import (
-	"errors"
 	"net"
+
+	"github.com/loadstone-db/loadstone/engine/target"
 )
-
-// unsentError is the error of a request that was not sent to its end: the server executes nothing of it.
-type unsentError struct{ error }
-
-func (e unsentError) Unwrap() error { return e.error }
-
-// NewUnsent marks the error of a request that could not be sent to its end.
-func NewUnsent(err error) error { return unsentError{err} }
-
-// Unsent reports whether a request could not be sent to its end. Its Sync, with which the server commits, is its end.
-func Unsent(err error) bool {
-	var unsent unsentError
-	return errors.As(err, &unsent)
-}
 
 // Link carries one request and its answer.
 type Link interface {
@@ -35,7 +22,7 @@ type streamLink struct {
 
 func (w *streamLink) RoundTrip(request []byte, a *Answer) error {
 	if _, err := w.conn.Write(request); err != nil {
-		return NewUnsent(err)
+		return target.NotSent(err)
 	}
 	for !a.Done && a.Broken == nil {
 		n, err := w.conn.Read(w.buf)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // RawLink saves the read that an ordinary net.Conn spends on finding nothing.
@@ -58,7 +60,7 @@ func (w *RawLink) advance(fd uintptr) bool {
 		if w.write(int(fd)) {
 			return false
 		}
-		w.err = NewUnsent(w.err)
+		w.err = target.NotSent(w.err)
 		return true
 	}
 	for {

@@ -1,0 +1,118 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/secret"
+	"github.com/loadstone-db/loadstone/engine/base/uring"
+	"github.com/loadstone-db/loadstone/engine/base/uring/uringtest"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/nullpg"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
+)
+
+// TestARefusedRing: where the system refuses io_uring, at the start or in the middle of the load, epoll goes on, and
+// nothing is lost, done twice or counted wrongly.
+func TestARefusedRing(t *testing.T) {
+	if err := uring.Probe(); err != nil {
+		t.Skip(err)
+	}
+	for when, want := range map[string]string{
+		"never":    "io_uring: workload.io_engine asks for it",
+		"at first": "events: io_uring cannot be used: a seccomp profile refuses io_uring_setup",
+		"later":    "events: io_uring cannot be used: a seccomp profile refuses io_uring_enter",
+	} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "/proc/self/exe")
+			cmd.Env = append(os.Environ(), asRefused+"="+when)
+			out, err := cmd.CombinedOutput()
+			if err != nil || strings.TrimSpace(string(out)) != want {
+				t.Errorf("%v, %q, want %q", err, out, want)
+			}
+		})
+	}
+}
+
+// loadWhileRefused is the child of TestARefusedRing.
+func loadWhileRefused(when string) int {
+	if err := loadRefused(when); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func loadRefused(when string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if when == "at first" {
+		if err := uringtest.Forbid(unix.EPERM); err != nil {
+			return err
+		}
+	}
+	server, err := nullpg.Listen(ctx, "127.0.0.1:0", nullpg.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	sink := &counts{}
+	g, err := load.Open(
+		ctx,
+		load.Config{Plan: lookupPlan(), Stream: &limited{&lookups{rand.New(rand.NewPCG(1, 2)), 1000}, 5000},
+			Database: db, Sink: sink, Log: zerolog.Nop(),
+			Workload: engine.Workload{IOEngine: engine.IOUring, ConcurrentConnections: 24}},
+		24,
+		nil,
+	)
+	if err != nil {
+		return err
+	}
+	g.Start(engine.PhaseMeasurement)
+	time.Sleep(200 * time.Millisecond)
+	if when == "later" {
+		if err := uringtest.Forbid(unix.EPERM); err != nil {
+			return err
+		}
+	}
+	before := g.Totals().Started
+	time.Sleep(200 * time.Millisecond)
+	n := g.Totals()
+	g.SetTarget(30, 0) // those that come enter a loop like the others
+	select {
+	case <-g.Done():
+	case <-ctx.Done():
+	}
+	if err := errors.Join(g.Drain(ctx), g.Close()); err != nil {
+		return err
+	}
+	if n.Started <= before {
+		return fmt.Errorf("no operation began in 200 ms: %+v", n)
+	}
+	if n = g.Totals(); n.Failed > 0 || n.Succeeded != 5000*64 || n.Recorded != n.Started || n.Scheduled != n.Started ||
+		n.Connections.Lost > 0 || sink.executions != n.Started {
+		return fmt.Errorf("%+v, %+v", n, sink)
+	}
+	fmt.Printf("%s: %s\n", g.IOEngine(), g.IOReason())
+	return nil
+}
