@@ -177,7 +177,7 @@ func (l *runLoop) enqueue(do func(context.Context)) <-chan struct{} {
 // process recovers the run.
 func (l *runLoop) loop(ctx context.Context) {
 	defer l.release()
-	defer func() { l.cancelPrepare(); l.poller.stop() }()
+	defer func() { l.cancelPrepare(); l.poller.stop(); l.servers.stop() }()
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
 		if l.plan != nil && l.life.Status().Terminal() {

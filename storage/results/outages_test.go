@@ -46,7 +46,8 @@ func TestOutagesOfARecord(t *testing.T) {
 		warmup bool
 	}{{1.007, 2, true}, {2.507, 6, false}} {
 		o := found[i]
-		if d := o.DownSeconds - want.down; d < -0.02 || d > 0.02 || o.Failed != want.failed || o.Unknown != want.failed || o.Warmup != want.warmup ||
+		if d := o.DownSeconds - want.down; d < -0.02 || d > 0.02 || o.Failed != want.failed || o.Unknown != want.failed ||
+			o.Warmup != want.warmup ||
 			o.Errors[engine.OutageDown][engine.ErrClassConnection] != want.failed ||
 			o.FullRateSeconds == nil ||
 			len(o.ByKind) != 1 ||

@@ -44,8 +44,15 @@ func TestAnOutageIsBorneForAsLongAsAsked(t *testing.T) {
 	if AddDropped(outages, drops); !known || *outages[0].Dropped != 21 || *outages[1].Dropped != 0 {
 		t.Errorf("%d and %d were dropped", *outages[0].Dropped, *outages[1].Dropped)
 	}
-	if NewOutageWatch(0).Observe(at, outageSecond(9, 9, 0, 1, 0)) {
-		t.Error("a run that fails then bears an outage")
+	none := NewOutageWatch(0)
+	if none.Observe(at, outageSecond(9, 9, 0, 1, 4)) {
+		t.Error("a run that bears none bears an outage")
+	}
+	if drops, known := none.Dropped(); !known || len(drops) != 1 || drops[0].Count != 4 {
+		t.Errorf("it has dropped %+v", drops)
+	}
+	if none.JoinLate(); func() bool { _, known := none.Dropped(); return known }() {
+		t.Error("what was dropped before a watch began is known to it")
 	}
 }
 
