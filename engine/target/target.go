@@ -214,17 +214,17 @@ type Conn interface {
 var ErrNoAnswer = errors.New("no answer came")
 
 // NotSent marks the error of an operation whose request was not sent to its end: the database has not executed it.
-func NotSent(err error) error { return notSent{err} }
+func NotSent(err error) error { return notSentError{err} }
 
 // WasNotSent reports whether an error is marked so.
 func WasNotSent(err error) bool {
-	var marked notSent
+	var marked notSentError
 	return errors.As(err, &marked)
 }
 
-type notSent struct{ error }
+type notSentError struct{ error }
 
-func (e notSent) Unwrap() error { return e.error }
+func (e notSentError) Unwrap() error { return e.error }
 
 // IdleConn is an optional ability of a Conn: it tells whether the other side has closed it while nothing was in flight.
 type IdleConn interface {

@@ -1,4 +1,5 @@
-// Package outage finds the outages of a target in the record of a run: pure functions of when operations ended, and how.
+// Package outage finds the outages of a target in the record of a run, by pure functions of when operations ended, and
+// how.
 package outage
 
 import (
@@ -12,8 +13,8 @@ const (
 	maxBins     = 1 << 19
 )
 
-// Course is when the operations of a run, or of one kind, succeeded and failed. A pause between two successes that is as
-// long as two bins is known exactly.
+// Course is when the operations of a run, or of one kind, succeeded and failed. A pause between two successes that is
+// as long as two bins is known exactly.
 type Course struct {
 	from, length int64
 	bins         []bin

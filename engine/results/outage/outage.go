@@ -146,33 +146,6 @@ func (g gap) covers(kind gap) bool {
 // gaps are the times without a success that are outages, in order. silent ones count too: without a failure.
 func (c *Course) gaps(end int64, silent bool) (out []gap) {
 	last, have := int64(0), false
-	note := func(until int64, open bool) {
-		g := gap{from: last, to: until, open: open}
-		if until-last < max(minGap, 2*c.length) {
-			return
-		}
-		since := c.from
-		if n := len(out); n > 0 {
-			since = out[n-1].to
-			// What follows an outage shortly has its pace.
-			if last-since < minPace {
-				since, g.pace = last, out[n-1].pace
-			}
-		}
-		if g.pace == 0 {
-			g.pace = c.pace(since, last)
-		}
-		missed := g.pace * time.Duration(until-last).Seconds()
-		_, _, failed := c.failures(last-nearby, until)
-		if missed < minMissed || !failed && (!silent || until-last < minSilence) {
-			return
-		}
-		if n := len(out); n > 0 && last-out[n-1].to < joined {
-			out[n-1].to, out[n-1].open = until, open
-			return
-		}
-		out = append(out, g)
-	}
 	for i := range c.bins {
 		b := &c.bins[i]
 		if b.ok == 0 {
@@ -182,14 +155,42 @@ func (c *Course) gaps(end int64, silent bool) (out []gap) {
 			break
 		}
 		if have {
-			note(b.firstOK, false)
+			out = c.judge(out, gap{from: last, to: b.firstOK}, silent)
 		}
 		last, have = b.lastOK, true
 	}
 	if have && last < end {
-		note(end, true)
+		out = c.judge(out, gap{from: last, to: end, open: true}, silent)
 	}
 	return out
+}
+
+// judge adds a time without a success to those before it, where it is an outage, or goes on with the one before.
+func (c *Course) judge(before []gap, g gap, silent bool) []gap {
+	length := g.to - g.from
+	if length < max(minGap, 2*c.length) {
+		return before
+	}
+	since, n := c.from, len(before)
+	if n > 0 {
+		since = before[n-1].to
+		// What follows an outage shortly has its pace.
+		if g.from-since < minPace {
+			g.pace = before[n-1].pace
+		}
+	}
+	if g.pace == 0 {
+		g.pace = c.pace(since, g.from)
+	}
+	_, _, failed := c.failures(g.from-nearby, g.to)
+	switch missed := g.pace * time.Duration(length).Seconds(); {
+	case missed < minMissed, !failed && (!silent || length < minSilence):
+	case n > 0 && g.from-before[n-1].to < joined:
+		before[n-1].to, before[n-1].open = g.to, g.open
+	default:
+		before = append(before, g)
+	}
+	return before
 }
 
 // pace is how many operations succeeded in a second before a time, but not before since.

@@ -335,7 +335,7 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 	case err != nil:
 		c.kill()
 		if timedOut {
-			return noAnswer{&timeoutError{after: c.timeout}}
+			return noAnswerError{&timeoutError{after: c.timeout}}
 		}
 		if c.answer.Err != nil {
 			return answered(c.answer.Err) // the server said why before it hung up
@@ -343,10 +343,10 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 		if target.WasNotSent(err) {
 			return err
 		}
-		return noAnswer{err}
+		return noAnswerError{err}
 	case c.answer.Broken != nil:
 		c.kill()
-		return noAnswer{c.answer.Broken}
+		return noAnswerError{c.answer.Broken}
 	case c.answer.CopyRefused:
 		return errCopyIn
 	case c.answer.Err != nil:

@@ -48,19 +48,19 @@ func (e *timeoutError) Error() string {
 // Timeout marks the error as net.Error does.
 func (e *timeoutError) Timeout() bool { return true }
 
-// noAnswer is the error of an operation whose answer never came.
-type noAnswer struct{ error }
+// noAnswerError is the error of an operation whose answer never came.
+type noAnswerError struct{ error }
 
-func (e noAnswer) Unwrap() error { return e.error }
+func (e noAnswerError) Unwrap() error { return e.error }
 
 // Is implements target.ErrNoAnswer.
-func (noAnswer) Is(err error) bool { return err == target.ErrNoAnswer }
+func (noAnswerError) Is(err error) bool { return err == target.ErrNoAnswer }
 
 // answered is an error that the server sent. What a pooler says of a server that it has lost is no answer of that
 // server: of the class 08, and PgBouncer's own.
 func answered(err *pgconn.PgError) error {
 	if wire.Fatal(err) && (strings.HasPrefix(err.Code, "08") || err.Code == "57P02") {
-		return noAnswer{err}
+		return noAnswerError{err}
 	}
 	return err
 }

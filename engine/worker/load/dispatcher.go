@@ -38,7 +38,8 @@ type dispatcher struct {
 	behind catchUp
 }
 
-// catchUp is how a dispatcher goes on that stood still: since is when it did, first the due time of what it came to then.
+// catchUp is how a dispatcher goes on that stood still: since is when it did, first the due time of what it came to
+// then.
 type catchUp struct {
 	policy       engine.CatchUp
 	active       bool

@@ -112,7 +112,8 @@ type Group struct {
 	ramps    sync.WaitGroup
 }
 
-// So many connections are opened at once; by a group that reconnects more, since attempts may wait for a host that is gone.
+// So many connections are opened at once; by a group that reconnects more, since attempts may wait for a host that is
+// gone.
 const (
 	maxDialing          = 16
 	maxDialingReconnect = 64

@@ -11,9 +11,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// This part keeps a group going through an outage of its target (workload.on_disconnect: reconnect). Each slot opens its
-// connection again by itself: at once, then with pauses of up to a second. Nothing else stops: the arrivals of an open
-// loop go on being due, wait for a connection, and are dropped where more than max_in_flight wait.
+// This part keeps a group going through an outage of its target (workload.on_disconnect: reconnect). Each slot opens
+// its connection again by itself: at once, then with pauses of up to a second. Nothing else stops: the arrivals of an
+// open loop go on being due, wait for a connection, and are dropped where more than max_in_flight wait.
 
 func (g *Group) reconnects() bool { return g.cfg.Workload.Reconnects() }
 
