@@ -15,6 +15,7 @@
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
 #   make docs   the site of docs/ in dist/site, with search; a dead link fails; needs python3 and a network, once
+#   make failover-demo  a primary and a standby on this machine, a load on both, and a failover; LOSE=1 loses writes
 #   make bench  the figures of docs/performance.md (long; wants an idle machine); make bench-nodes those of nodes, bench-refresh those of derived tables
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -52,7 +53,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build plugins ui examples slt fmt clean api docs lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
+.PHONY: help run failover-demo build plugins ui examples slt fmt clean api docs lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
 	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
 	check-pages check-api check-proto check-promql check-witnesses check-why check-search check-acme check-oidc check-nosnowflake check-chart check-ecs \
@@ -65,6 +66,9 @@ run: need-postgres build
 	@bin/loadstone serve --data-dir "$(DATA)" --run $(FIRST_RUN)
 
 build: need-toolchain bin/loadstone
+
+failover-demo: need-postgres build
+	@deploy/failover-demo.sh bin/loadstone
 
 plugins: need-toolchain $(MANIFESTS)
 

@@ -154,7 +154,11 @@ func (c *gateCommand) sides() (sides [2]*gateSide, err error) {
 	base := &gateSide{name: "base", sql: c.BaseSQL, command: c.BaseCommand}
 	candidate := &gateSide{name: "candidate", sql: c.CandidateSQL, command: c.CandidateCommand}
 	for i, s := range []*gateSide{base, candidate} {
-		run := runCommand{Template: c.Template, Set: slices.Concat(c.Set, c.Base), SetFile: slices.Concat(c.SetFile, c.BaseFile)}
+		run := runCommand{
+			Template: c.Template,
+			Set:      slices.Concat(c.Set, c.Base),
+			SetFile:  slices.Concat(c.SetFile, c.BaseFile),
+		}
 		if i == 1 {
 			run = runCommand{Template: cmp.Or(c.Other, c.Template), Set: slices.Concat(c.Set, c.Candidate),
 				SetFile: slices.Concat(c.SetFile, c.CandidateFile)}
@@ -190,7 +194,11 @@ func (c *gateCommand) fit(s *gateSide) error {
 	w := &s.scenario.Workload
 	switch {
 	case s.scenario.Matrix != nil:
-		return engine.InvalidField("matrix", "a gate compares two sides", "leave matrix out, and give the other target by --candidate")
+		return engine.InvalidField(
+			"matrix",
+			"a gate compares two sides",
+			"leave matrix out, and give the other target by --candidate",
+		)
 	case w.LoadMode == engine.LoadFindMax:
 		return engine.InvalidField("workload.load_mode", "a gate holds figures at one load against each other",
 			"use CONCURRENCY or QPS")
@@ -232,12 +240,22 @@ type gatePlace interface {
 
 func (c *gateCommand) place(e *terminal.Env) (gatePlace, func(), error) {
 	e.Settle()
-	run := &runCommand{Server: c.Server, Confirm: c.Confirm, Quiet: true, tokenFlags: c.tokenFlags, StoreFlags: c.StoreFlags,
-		TraceFlags: c.TraceFlags, CalibrateFlag: c.CalibrateFlag}
+	run := &runCommand{
+		Server:        c.Server,
+		Confirm:       c.Confirm,
+		Quiet:         true,
+		tokenFlags:    c.tokenFlags,
+		StoreFlags:    c.StoreFlags,
+		TraceFlags:    c.TraceFlags,
+		CalibrateFlag: c.CalibrateFlag,
+	}
 	if c.Server != "" {
 		if len(c.Plugin) > 0 {
-			return nil, nil, engine.InvalidField("--plugin", "loads a plugin into this process; the runs of --server take place there",
-				"upload it with loadstone plugin upload")
+			return nil, nil, engine.InvalidField(
+				"--plugin",
+				"loads a plugin into this process; the runs of --server take place there",
+				"upload it with loadstone plugin upload",
+			)
 		}
 		client, err := c.connect(c.Server)
 		return remoteGate{run, client}, func() {}, err
@@ -391,8 +409,13 @@ func (g *gateLoop) pair(number int, candidateFirst bool) (round compare.Round, w
 		g.runs = append(g.runs, report.GateRunOf(number, s.name, sum))
 		if failure := gateFailure(detail); failure != "" {
 			if i == 0 {
-				return round, "", &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeTarget,
-					Message: fmt.Sprintf("The run of the base failed, so there is nothing to hold the candidate against: %s", failure)}}
+				return round, "", &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{
+					Code: engine.CodeTarget,
+					Message: fmt.Sprintf(
+						"The run of the base failed, so there is nothing to hold the candidate against: %s",
+						failure,
+					),
+				}}
 			}
 			g.failed = failure
 			return round, "", nil
@@ -454,8 +477,12 @@ func (g *gateLoop) setUp(i int) error {
 	cmd.Stdout, cmd.Stderr = g.e.Stderr, g.e.Stderr
 	cmd.Env = append(os.Environ(), "LOADSTONE_GATE_SIDE="+s.name)
 	if err := cmd.Run(); err != nil {
-		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The command of --%s-command failed: %v.", s.name, err),
-			Hint: "its output stands above", Cause: err}
+		return &engine.Error{
+			Code:    engine.CodeInvalid,
+			Message: fmt.Sprintf("The command of --%s-command failed: %v.", s.name, err),
+			Hint:    "its output stands above",
+			Cause:   err,
+		}
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ func TestGateVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, err := gateOf(t, &scriptedGate{slower: c.slower}, time.Hour)
-			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.word) || r.Count < compare.MinRounds || r.Count > 60 {
+			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.word) || r.Count < compare.MinRounds ||
+				r.Count > 60 {
 				t.Errorf("%v: %s after %d rounds: %s", err, r.Verdict, r.Count, r.Reason)
 			}
 		})
@@ -138,11 +139,13 @@ func TestGateOfRunsThatFail(t *testing.T) {
 		}
 	}
 	r, err = gateOf(t, &scriptedGate{spoil: gap(6)}, time.Hour)
-	if err != nil || r.Verdict != report.GateSame || len(r.LeftOut) == 0 || !strings.Contains(r.LeftOut[0], "it stood still") {
+	if err != nil || r.Verdict != report.GateSame || len(r.LeftOut) == 0 ||
+		!strings.Contains(r.LeftOut[0], "it stood still") {
 		t.Errorf("%v: %s, %q", err, r.Verdict, r.LeftOut)
 	}
 	r, err = gateOf(t, &scriptedGate{spoil: gap(1)}, time.Hour)
-	if err != nil || r.Verdict != report.GateCannotTell || !strings.Contains(r.Reason, "too many pairs had to be left out") {
+	if err != nil || r.Verdict != report.GateCannotTell ||
+		!strings.Contains(r.Reason, "too many pairs had to be left out") {
 		t.Errorf("%v: %s, %s", err, r.Verdict, r.Reason)
 	}
 	r, err = gateOf(t, &scriptedGate{}, 0) // the first pair does not fit either
@@ -176,7 +179,15 @@ workload: {plugin: mix, concurrent_connections: 2, duration_seconds: 20, warmup_
 			"is for runs in this process"},
 	} {
 		var out, errs bytes.Buffer
-		code := start(t.Context(), func() {}, func() {}, terminal.Settings{}, append([]string{"gate", file}, c.args...), &out, &errs)
+		code := start(
+			t.Context(),
+			func() {},
+			func() {},
+			terminal.Settings{},
+			append([]string{"gate", file}, c.args...),
+			&out,
+			&errs,
+		)
 		if code != terminal.ExitUsage || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%s: code %d: %s", name, code, errs.String())
 		}
@@ -210,7 +221,11 @@ func TestGateReports(t *testing.T) {
 		t.Errorf("%v: %s", err, junit.String())
 	}
 	var back report.GateResult
-	if err := json.Unmarshal(doc.Bytes(), &back); err != nil || back.Verdict != report.GateWorse || len(back.Metrics) != 5 ||
+	if err := json.Unmarshal(
+		doc.Bytes(),
+		&back,
+	); err != nil || back.Verdict != report.GateWorse ||
+		len(back.Metrics) != 5 ||
 		len(back.Runs) != 2*(back.Count+1) {
 		t.Errorf("%v: %s", err, doc.String())
 	}

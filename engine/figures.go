@@ -203,7 +203,8 @@ type Drops struct {
 	MaxInFlight int64 `json:"max_in_flight"`
 	// Stopped waited for a connection when the run was given up.
 	Stopped int64 `json:"stopped"`
-	// NotDispatched were due when the load stopped, and the generator had not got to them.
+	// NotDispatched were due and the generator had not got to them: when the load stopped, or, with catch_up: drop, when
+	// it went on after it had stood still.
 	NotDispatched int64 `json:"not_dispatched"`
 }
 
@@ -367,6 +368,9 @@ type Figures struct {
 	// Failing are the times in which over half of what ended had failed, of all operations or of a statement.
 	Failing  []FailingTime `json:"failing,omitempty"`
 	Omission *Omission     `json:"coordinated_omission"`
+	// Outages are those of a run that reconnects, in order; an empty list says that there was none. It is left out where
+	// nobody looked.
+	Outages []Outage `json:"outages,omitzero"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
 	LatencyMs *LatencyMs `json:"latency_ms"`
 	// The following are of an open loop, null in a closed one: ServiceMs is the latency from when an operation was

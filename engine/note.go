@@ -89,6 +89,8 @@ const (
 	NoteKeysReplaced      NoteCode = "keys_replaced"
 	NoteFewFailed         NoteCode = "few_failed"
 	NoteErrors            NoteCode = "errors"
+	NoteOutage            NoteCode = "outage"
+	NoteOutagesUnknown    NoteCode = "outages_unknown"
 
 	// Seconds without an answer, as the snapshots show them and as the record does.
 	NoteNoneEnded        NoteCode = "none_ended"
@@ -326,6 +328,8 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteErrors: func(n Note) string {
 		return fmt.Sprintf("%.3g %% of the operations failed; they are part of the latency and the throughput.", n.Percent)
 	},
+	NoteOutage:         func(n Note) string { return n.Text + "." },
+	NoteOutagesUnknown: sentence("Outages could not be looked for, because the record could not be read."),
 	NoteNoneEnded: func(n Note) string {
 		return fmt.Sprintf(
 			"From %s on no operation ended for %.0f s, after %.0f a second before: the target did not answer, "+

@@ -153,6 +153,16 @@ const (
 	ArrivalWorkload Arrival = "workload"
 )
 
+// CatchUp says what becomes of operations that were due while the generator stood still.
+type CatchUp string
+
+// Spread begins them at twice the rate of the schedule until it is caught up, burst all at once, and drop none of them.
+const (
+	CatchUpSpread CatchUp = "spread"
+	CatchUpBurst  CatchUp = "burst"
+	CatchUpDrop   CatchUp = "drop"
+)
+
 // Ramp says how a stage reaches its level.
 type Ramp string
 
@@ -197,13 +207,20 @@ type Workload struct {
 	TargetQPS             *float64        `json:"target_qps"`
 	Arrival               Arrival         `json:"arrival"`
 	// Stages follow each other in the measurement and last as long as it does; none means a level load.
-	Stages             []Stage `json:"stages,omitempty"`
-	MaxInFlight        int     `json:"max_in_flight"`
+	Stages      []Stage `json:"stages,omitempty"`
+	MaxInFlight int     `json:"max_in_flight"`
+	// CatchUp says what an open loop does with what became due while its generator stood still; empty is CatchUpSpread.
+	CatchUp            CatchUp `json:"catch_up,omitempty"`
 	DurationSeconds    float64 `json:"duration_seconds"`
 	WarmupSeconds      float64 `json:"warmup_seconds"`
 	ThinkTimeMs        float64 `json:"think_time_ms"`
 	StatementTimeoutMs int64   `json:"statement_timeout_ms"`
 	ReconnectEvery     int64   `json:"reconnect_every"`
+	// OnDisconnect says what becomes of a run that has lost all of its connections; empty is DisconnectFail.
+	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
+	// ReconnectForSeconds and TolerateOutageSeconds are of a run that reconnects; see ReconnectFor and TolerateOutage.
+	ReconnectForSeconds   *float64 `json:"reconnect_for_seconds,omitempty"`
+	TolerateOutageSeconds *float64 `json:"tolerate_outage_seconds,omitempty"`
 	// IOEngine chooses what drives the connections; empty is IOAuto.
 	IOEngine IOEngine `json:"io_engine"`
 	Retry    *Retry   `json:"retry,omitempty"`
@@ -234,6 +251,44 @@ func (w Workload) StartRate() float64 {
 	default:
 		return 0
 	}
+}
+
+// OnDisconnect says what a run does when the target has closed its connections.
+type OnDisconnect string
+
+// A run that fails ends when it has lost all connections at the same time. One that reconnects opens each again.
+const (
+	DisconnectFail      OnDisconnect = "fail"
+	DisconnectReconnect OnDisconnect = "reconnect"
+)
+
+// Reconnects reports whether lost connections are opened again, also when all of them are lost.
+func (w Workload) Reconnects() bool { return w.OnDisconnect == DisconnectReconnect }
+
+// The lengths of outages that a run which reconnects bears unless its template says otherwise.
+const (
+	defaultReconnectFor   = 5 * time.Minute
+	defaultTolerateOutage = time.Minute
+)
+
+// ReconnectFor is how long a run worker tries to reach a target that does not answer on any connection.
+func (w Workload) ReconnectFor() time.Duration {
+	if w.ReconnectForSeconds == nil {
+		return defaultReconnectFor
+	}
+	return seconds(*w.ReconnectForSeconds)
+}
+
+// TolerateOutage is for how long after the beginning of an outage neither guardrails nor the verdict judge what the
+// target does; 0 of a run that does not reconnect.
+func (w Workload) TolerateOutage() time.Duration {
+	switch {
+	case !w.Reconnects():
+		return 0
+	case w.TolerateOutageSeconds == nil:
+		return min(defaultTolerateOutage, w.ReconnectFor())
+	}
+	return seconds(*w.TolerateOutageSeconds)
 }
 
 // IsolationDefault leaves the isolation level to the server.

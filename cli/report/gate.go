@@ -204,7 +204,14 @@ func Gate(out io.Writer, r GateResult) {
 	for _, why := range r.LeftOut {
 		_, _ = fmt.Fprintf(out, "left out: %s\n", terminal.Shown(why))
 	}
-	_, _ = fmt.Fprintf(out, "\n%d rounds in %.0f s, seed %d\n%s\n", r.Count, r.TookSeconds, r.Seed, terminal.OneLine(r.headline()))
+	_, _ = fmt.Fprintf(
+		out,
+		"\n%d rounds in %.0f s, seed %d\n%s\n",
+		r.Count,
+		r.TookSeconds,
+		r.Seed,
+		terminal.OneLine(r.headline()),
+	)
 }
 
 func noiseText(m compare.RoundMetric) string {
@@ -236,8 +243,16 @@ func GateMarkdown(out io.Writer, r GateResult) error {
 		markdown(r.Reason))
 	b.WriteString("| | base | candidate | difference | noise of the base | |\n| --- | ---: | ---: | ---: | ---: | --- |\n")
 	for _, m := range r.Metrics {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", markdown(m.Name), metricText(m.A, m.Unit), metricText(m.B, m.Unit),
-			differenceText(m), noiseText(m), gateWord(m))
+		fmt.Fprintf(
+			&b,
+			"| %s | %s | %s | %s | %s | %s |\n",
+			markdown(m.Name),
+			metricText(m.A, m.Unit),
+			metricText(m.B, m.Unit),
+			differenceText(m),
+			noiseText(m),
+			gateWord(m),
+		)
 	}
 	fmt.Fprintf(&b, "\n%d rounds in %.0f s. Template %s, seed %d.\n", r.Count, r.TookSeconds, markdown(r.Template), r.Seed)
 	for _, why := range r.LeftOut {
@@ -249,15 +264,36 @@ func GateMarkdown(out io.Writer, r GateResult) error {
 
 // markdown keeps a text from being markup.
 func markdown(text string) string {
-	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", "_", "\\_", "*", "\\*", "`", "\\`", "[", "\\[").Replace(
-		terminal.OneLine(text))
+	return strings.NewReplacer(
+		"\\",
+		"\\\\",
+		"|",
+		"\\|",
+		"<",
+		"&lt;",
+		"_",
+		"\\_",
+		"*",
+		"\\*",
+		"`",
+		"\\`",
+		"[",
+		"\\[",
+	).Replace(
+		terminal.OneLine(text),
+	)
 }
 
 // GateJUnit writes the result as CI systems read it: a case for the gate, and one for each metric.
 func GateJUnit(out io.Writer, r GateResult) error {
 	suite := junitSuite{Name: printable(r.Template), Time: r.TookSeconds}
 	add := func(name string, worse, unknown bool, text string) {
-		c := junitCase{Class: printable("loadstone.gate." + r.Template), Name: name, Time: r.TookSeconds, Output: printable(text)}
+		c := junitCase{
+			Class:  printable("loadstone.gate." + r.Template),
+			Name:   name,
+			Time:   r.TookSeconds,
+			Output: printable(text),
+		}
 		if worse {
 			c.Failure = &junitFailure{Message: printable(text), Type: "slower"}
 			suite.Failures++

@@ -87,6 +87,9 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 	for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 		p("\t%s: %s%s", class, terminal.Count(s.Errors.ByClass[class]), commonMessage(s.Errors.Top, class))
 	}
+	for i := range s.Outages {
+		p("outage\t%s", s.Outages[i].Text())
+	}
 	printByLoad(p, s)
 	if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MaxMissing > 0) {
 		p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second",

@@ -24,7 +24,11 @@ func printVerdict(p func(string, ...any), s *engine.Summary) {
 	if more := len(causes) - maxCauses; more > 0 {
 		p("\tand %d more", more)
 	}
-	for _, n := range s.ValidityDetail.Notes {
+	details := s.ValidityDetail.NoteDetails
+	for i, n := range s.ValidityDetail.Notes {
+		if i < len(details) && details[i].Code == engine.NoteOutage {
+			continue // told with the figures
+		}
 		p("\tnote: %s", n)
 	}
 }

@@ -168,6 +168,7 @@ const observerLimit = 15 * time.Second
 // computeFigures computes the results beside the loop.
 func (l *runLoop) computeFigures(ctx context.Context) {
 	l.poller.stop()
+	l.servers.stop()
 	observer := l.observer.Load()
 	observer.Stop()
 	l.endLosses(l.clock.Now(), true)
@@ -175,8 +176,10 @@ func (l *runLoop) computeFigures(ctx context.Context) {
 	l.validity.AddNote(otherEngine(l.run.Scenario.Workload.IOEngine, environment))
 	l.validity.AddNote(finalize.EndedEarly(l.run))
 	l.validity.AddNote(engine.TextNote(l.line.Summary()))
+	dropped, dropsKnown := l.outages.Dropped()
 	e := finalize.Evidence{Run: l.run, Writer: l.writer, Environment: environment, Validity: l.validity.Clone(),
-		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt()}
+		LivePercentiles: l.finisher.livePercentiles, MeasureAt: l.life.MeasureAt(),
+		Dropped: dropped, DropsKnown: dropsKnown, Servers: l.servers.seen()}
 	if l.plan != nil {
 		e.Plan = l.plan.Plan
 	}

@@ -80,6 +80,8 @@ type runLoop struct {
 	// savedFindings is how many causes and notes have been stored.
 	savedFindings int
 	guard         *guardrail.Watch
+	outages       *runlive.OutageWatch
+	servers       *serverWatch
 	rules         *rules.Set
 	second        *runlive.Second
 
@@ -119,6 +121,7 @@ func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, 
 		writer: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: NewSpanTracker(s.opts.Traces, run),
 		requests: make(chan request, 16), done: make(chan struct{}), figuresReady: make(chan struct{}),
 		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
+		outages: runlive.NewOutageWatch(run.Scenario.Workload.TolerateOutage()), servers: newServerWatch(),
 		rules:         s.opts.Rules.Start(run),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = protocol.NewMailbox(
@@ -177,7 +180,7 @@ func (l *runLoop) enqueue(do func(context.Context)) <-chan struct{} {
 // process recovers the run.
 func (l *runLoop) loop(ctx context.Context) {
 	defer l.release()
-	defer func() { l.cancelPrepare(); l.poller.stop(); l.observer.Load().Stop() }()
+	defer func() { l.cancelPrepare(); l.poller.stop(); l.servers.stop(); l.observer.Load().Stop() }()
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
 		if l.plan != nil && l.life.Status().Terminal() {
@@ -379,6 +382,7 @@ func (l *runLoop) prepared(ctx context.Context, r prepareResult) {
 		l.validity.AddNote(engine.Note{Code: engine.NoteTargetLocal})
 	}
 	l.watchWarehouse(ctx)
+	l.watchServer(ctx)
 	most := 0.0
 	if l.life.Search() != nil {
 		var why string

@@ -116,6 +116,8 @@ func (l *runLoop) resume(ctx context.Context, r runclock.ResumedRun) {
 		l.receive(ctx, f)
 	}
 	l.watchWarehouse(ctx)
+	l.watchServer(ctx)
+	l.outages.JoinLate()
 	l.publish(false)
 }
 

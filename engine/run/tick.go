@@ -35,6 +35,7 @@ func (l *runLoop) everySecond(ctx context.Context) {
 		l.aggregate(now)
 		l.judgeRate(ctx, now)
 		l.saveReservations()
+		l.logServers()
 		l.endLosses(now, false)
 		l.apply(ctx, lifecycle.Tick{})
 	} else if l.Buffer.Waiting() > 0 || l.rules.Dirty() {
@@ -91,6 +92,7 @@ func (l *runLoop) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.life.Phase(), views)
 	l.second = s
+	s.Tolerated = l.outages.Observe(now, s)
 	l.observeClient(now, s)
 	l.finisher.livePercentiles.Record(l.life.Phase(), s)
 	if l.life.Search() != nil {

@@ -20,7 +20,7 @@ type Config struct {
 	// Session statements are executed on every connect.
 	Session          []string
 	StatementTimeout time.Duration
-	ConnectTimeout   time.Duration // 0 means 10 s
+	ConnectTimeout   time.Duration // 0 means 10 s, or 2 s where Reconnects
 	ApplicationName  string
 	// Warehouse overrides the connection's, where the database has such a thing.
 	Warehouse string
@@ -30,6 +30,8 @@ type Config struct {
 	// RunID and WorkerID mark the sessions of a run in the database's own history,
 	// where it keeps one; empty for what belongs to no run.
 	RunID, WorkerID string
+	// Reconnects: lost connections are opened again. A host that does not answer is given up soon, for the next one.
+	Reconnects bool
 	// Own are databases of the server that gives this out, in which no connection may land.
 	Own []engine.OwnDatabase
 }
@@ -207,6 +209,29 @@ type Conn interface {
 	Close() error
 }
 
+// ErrNoAnswer is in the error of an operation that was sent and whose answer never came, or not to its end: whether the
+// database has done what it asked for is not known.
+var ErrNoAnswer = errors.New("no answer came")
+
+// NotSent marks the error of an operation whose request was not sent to its end: the database has not executed it.
+func NotSent(err error) error { return notSentError{err} }
+
+// WasNotSent reports whether an error is marked so.
+func WasNotSent(err error) bool {
+	var marked notSentError
+	return errors.As(err, &marked)
+}
+
+type notSentError struct{ error }
+
+func (e notSentError) Unwrap() error { return e.error }
+
+// IdleConn is an optional ability of a Conn: it tells whether the other side has closed it while nothing was in flight.
+type IdleConn interface {
+	// Lost does not wait, and reads nothing. It may be called while nobody calls Exec; what is not known is false.
+	Lost() bool
+}
+
 // Transaction is where a session stands, as the server said with its last answer.
 type Transaction uint8
 
@@ -264,6 +289,11 @@ type EventConn interface {
 	// Fail ends the operation in flight, or the idle connection, whose socket has failed; io.EOF is the end of the
 	// stream. It returns the operation's error.
 	Fail(cause error, res *Result) error
+}
+
+// Identifier is an optional ability of a Database: it tells which server answers, on a connection beside the load.
+type Identifier interface {
+	Identity(ctx context.Context) (engine.ServerIdentity, error)
 }
 
 // CheckLimiter is an optional ability of a Database: it says how long Check may take as it was configured, with several

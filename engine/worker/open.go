@@ -54,7 +54,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	r.database, err = driver.Open(target.Config{DSN: w.a.DSN, Session: w.a.Plan.Session,
 		StatementTimeout: w.a.Workload.StatementTimeout(),
 		ApplicationName:  "loadstone " + w.a.WorkerID, Warehouse: w.a.Plan.Warehouse, Prepared: w.a.Plan.Prepared,
-		RunID: w.a.RunID, WorkerID: w.a.WorkerID, Own: w.a.Own})
+		RunID: w.a.RunID, WorkerID: w.a.WorkerID, Own: w.a.Own, Reconnects: w.a.Workload.Reconnects()})
 	if err != nil {
 		return nil, fmt.Errorf("opening the target: %w", err)
 	}

@@ -25,6 +25,7 @@ var dictionary = []engine.ExecutionError{
 	{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key\nin two lines"},
 	{Class: engine.ErrClassTimeout, Code: "57014", Message: "another"},
 	{Class: engine.ErrClassLock, Code: "55P03", Message: "canceling statement due to lock timeout"},
+	{Class: engine.ErrClassConnection, Code: engine.CodeUnknownOutcome, Message: "connection lost"},
 }
 
 // spool writes executions as one worker's parts into a folder of their own.

@@ -105,8 +105,35 @@ func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 		add("workload.think_time_ms", "has no meaning in an open loop (load_mode: QPS)",
 			"operations are due on a schedule, whatever the ones before do; remove it")
 	}
+	if !open && !w.IsSearch() && w.CatchUp != engine.CatchUpSpread {
+		add("workload.catch_up", string(w.CatchUp)+" has no meaning in "+modeWords(w.LoadMode),
+			"remove it, or choose the open loop (load_mode: QPS)")
+	}
 	if len(w.Stages) > 0 {
 		checkStages(w, add)
+	}
+	checkReconnect(w, add)
+}
+
+// checkReconnect judges what a run does about an outage of its target.
+func checkReconnect(w engine.Workload, add func(field, message, hint string)) {
+	const hint = "set workload.on_disconnect: reconnect, or remove it"
+	if !w.Reconnects() {
+		if w.ReconnectForSeconds != nil {
+			add("workload.reconnect_for_seconds", "has no meaning with on_disconnect: fail", hint)
+		}
+		if w.TolerateOutageSeconds != nil {
+			add("workload.tolerate_outage_seconds", "has no meaning with on_disconnect: fail", hint)
+		}
+		return
+	}
+	if w.IsSearch() {
+		add("workload.on_disconnect", "reconnect has no meaning in "+modeWords(w.LoadMode),
+			"a step with an outage says nothing of the limit; measure outages with another load_mode")
+	}
+	if s := w.TolerateOutageSeconds; s != nil && *s > w.ReconnectFor().Seconds() {
+		add("workload.tolerate_outage_seconds", fmt.Sprintf("%g is longer than the %g s for which the run reconnects", *s,
+			w.ReconnectFor().Seconds()), "lower it, or raise workload.reconnect_for_seconds")
 	}
 }
 

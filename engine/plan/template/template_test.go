@@ -85,6 +85,13 @@ func TestRefusals(t *testing.T) {
 		}
 		return doc
 	}
+	reconnect := func(field, value string) string {
+		doc, err := replaced([]byte(base("workload", "on_disconnect", "reconnect")), "workload."+field, value)
+		if err != nil {
+			t.Fatalf("workload.%s=%s: %v", field, value, err)
+		}
+		return string(doc)
+	}
 	for _, tc := range []struct{ doc, field, words string }{
 		{base("workload", "durations_seconds", "5"), "workload.durations_seconds", `did you mean "duration_seconds"`},
 		{small + "worklaod: {}\n", "worklaod", `did you mean "workload"`},
@@ -125,6 +132,14 @@ func TestRefusals(t *testing.T) {
 		{qps("target_qps", ".nan"), "workload.target_qps", "finite"},
 		{qps("target_qps", "fast"), "workload.target_qps", "a number"},
 		{qps("max_in_flight", "0"), "workload.max_in_flight", "least"},
+		{base("workload", "on_disconnect", "retry"), "workload.on_disconnect", "one of fail, reconnect"},
+		{base("workload", "reconnect_for_seconds", "30"), "workload.reconnect_for_seconds", "on_disconnect: reconnect"},
+		{base("workload", "tolerate_outage_seconds", "30"), "workload.tolerate_outage_seconds", "on_disconnect: reconnect"},
+		{reconnect("reconnect_for_seconds", "0"), "workload.reconnect_for_seconds", "more than 0"},
+		{reconnect("tolerate_outage_seconds", "301"), "workload.tolerate_outage_seconds", "longer than the 300 s"},
+		{reconnect("load_mode", "FIND_MAX_CONCURRENCY"), "workload.on_disconnect", "no meaning in a search"},
+		{base("workload", "catch_up", "drop"), "workload.catch_up", "no meaning in a closed loop"},
+		{qps("catch_up", "all"), "workload.catch_up", "one of spread, burst, drop"},
 		{qps("think_time_ms", "5"), "workload.think_time_ms", "no meaning in an open loop"},
 		{qps("arrival", "workload"), "workload.target_qps", "no meaning with arrival: workload"},
 		{qps("arrival", "uniform"), "workload.arrival", "one of constant, poisson, workload"},

@@ -31,6 +31,7 @@ var metrics = map[string]bool{
 	"p50_ms": true, "p90_ms": true, "p95_ms": true, "p99_ms": true, "p999_ms": true,
 	"avg_ms": true, "min_ms": true, "max_ms": true, "stddev_ms": true,
 	"qps": true, "error_rate": true, "errors": true, "operations": true,
+	rtoSeconds: true, "outages": false, "unknown_outcomes": false,
 	"reads": false, "writes": false, "duration_seconds": false, "dropped": false, "dropped_rate": false,
 	"service_p50_ms": false, "service_p90_ms": false, "service_p95_ms": false, "service_p99_ms": false,
 	"service_p999_ms": false,
@@ -43,6 +44,51 @@ const (
 	maxConnections = "max_connections"
 	maxQPS         = "max_qps"
 )
+
+// rtoSeconds is how long the target was down, in its longest outage.
+const rtoSeconds = "rto_seconds"
+
+// outageFigure is a figure of the outages; a run that does not reconnect has none, and neither has one whose target did
+// not come back. why says that.
+func (t Threshold) outageFigure(f *engine.Figures) (value float64, why string) {
+	if f == nil || f.Outages == nil {
+		return 0, "the run has no such figure: it needs workload.on_disconnect: reconnect"
+	}
+	for i := range f.Outages {
+		o := &f.Outages[i]
+		switch t.Metric {
+		case "outages":
+			value++
+		case "unknown_outcomes":
+			if o.Kind == nil {
+				value += float64(o.Unknown)
+			}
+		default:
+			down, toTheEnd := t.downSeconds(o)
+			if toTheEnd {
+				return 0, fmt.Sprintf("outage %d was not over when the load ended, after %.3g s", o.Number, down)
+			}
+			value = max(value, down)
+		}
+	}
+	return value, ""
+}
+
+// downSeconds is how long an outage was, of the kind that the threshold is of.
+func (t Threshold) downSeconds(o *engine.Outage) (seconds float64, toTheEnd bool) {
+	if t.Kind == nil || o.Kind != nil {
+		if t.Kind != nil && *t.Kind != *o.Kind {
+			return 0, false
+		}
+		return o.DownSeconds, o.ToTheEnd
+	}
+	for i := range o.ByKind {
+		if o.ByKind[i].Kind == *t.Kind {
+			return o.ByKind[i].DownSeconds, o.ByKind[i].ToTheEnd
+		}
+	}
+	return 0, false
+}
 
 // searchFigure is a figure of a search; one that found nothing has none.
 func (t Threshold) searchFigure(r *engine.FindMaxResult) (float64, bool) {
@@ -116,8 +162,13 @@ func Evaluate(thresholds []string, f *engine.Figures, search *engine.FindMaxResu
 		if t.Metric == maxConnections || t.Metric == maxQPS {
 			actual, ok = t.searchFigure(search)
 		}
+		why := "the run has no such figure"
+		if t.Metric == rtoSeconds || t.Metric == "outages" || t.Metric == "unknown_outcomes" {
+			actual, why = t.outageFigure(f)
+			ok = why == ""
+		}
 		if !ok {
-			r.Reason = "the run has no such figure"
+			r.Reason = why
 			results = append(results, r)
 			continue
 		}

@@ -111,3 +111,35 @@ func TestAKindThatFailsEntirelyFailsTheRun(t *testing.T) {
 		t.Errorf("a run in which nothing worked fails by itself: %+v", all)
 	}
 }
+
+// TestOutagesAreJudged: the longest one counts, of a kind its own; one that was not over has no length, and a run that
+// did not reconnect none at all.
+func TestOutagesAreJudged(t *testing.T) {
+	f := figures()
+	judge := func(text string) engine.ThresholdResult { return Evaluate([]string{text}, f, nil)[0] }
+	if r := judge("rto_seconds < 10"); r.Passed || r.Actual != nil {
+		t.Errorf("a run that did not reconnect: %+v", r)
+	}
+	f.Outages = []engine.Outage{}
+	for _, text := range []string{"rto_seconds < 10", "outages == 0", "INSERT.rto_seconds < 1", "unknown_outcomes == 0"} {
+		if r := judge(text); !r.Passed || r.Actual == nil || *r.Actual != 0 {
+			t.Errorf("without an outage: %+v", r)
+		}
+	}
+	f.Outages = []engine.Outage{{Number: 1, DownSeconds: 2, Unknown: 3, ByKind: []engine.OutageKind{
+		{Kind: engine.KindInsert, DownSeconds: 2.5}, {Kind: engine.KindPointLookup, DownSeconds: 2}}},
+		{Number: 2, Kind: new(engine.KindUpdate), DownSeconds: 7, Unknown: 1}}
+	for text, want := range map[string]float64{"rto_seconds < 10": 7, "INSERT.rto_seconds < 10": 2.5,
+		"UPDATE.rto_seconds < 10": 7, "DELETE.rto_seconds < 10": 0, "outages < 3": 2, "unknown_outcomes < 4": 3} {
+		if r := judge(text); !r.Passed || r.Actual == nil || *r.Actual != want {
+			t.Errorf("%s: %+v, want %g", text, r, want)
+		}
+	}
+	if r := judge("rto_seconds < 7"); r.Passed || r.Reason != "rto_seconds is 7" {
+		t.Errorf("%+v", r)
+	}
+	f.Outages[0].ToTheEnd = true
+	if r := judge("rto_seconds < 100"); r.Passed || r.Reason != "outage 1 was not over when the load ended, after 2 s" {
+		t.Errorf("one that was not over: %+v", r)
+	}
+}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -66,6 +67,23 @@ func (s StandIn) notes() []string {
 	return nil
 }
 
+// none says that a side had no outage.
+const none = "had none"
+
+// outagesOf says how many outages the runs of a side had, and how long the longest was; "" without one.
+func outagesOf(side []engine.Summary) string {
+	count, longest := 0, 0.0
+	for i := range side {
+		for _, o := range side[i].Outages {
+			count, longest = count+1, max(longest, o.DownSeconds)
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("had %s, down for %.3g s at most", engine.Count(count, "outage"), longest)
+}
+
 // Notes are reasons to doubt that the two sides can be compared at all: figures
 // that are not valid, or of a run that did not complete, and what else differs between the runs.
 func Notes(a, b []engine.Summary) []string {
@@ -79,6 +97,9 @@ func Notes(a, b []engine.Summary) []string {
 			notes = append(notes, fmt.Sprintf("Run %s did not complete (%s): its figures are of what was measured until then.",
 				s.RunID, s.Status))
 		}
+	}
+	if x, y := outagesOf(a), outagesOf(b); x != "" || y != "" {
+		notes = append(notes, fmt.Sprintf("Outages: A %s; B %s. They are in the figures.", cmp.Or(x, none), cmp.Or(y, none)))
 	}
 	for _, u := range unlike(a, b) {
 		notes = append(notes, u.sentence())

@@ -13,6 +13,12 @@ func TestNotes(t *testing.T) {
 	if notes := Notes([]engine.Summary{same}, []engine.Summary{same}); len(notes) != 0 {
 		t.Errorf("%v", notes)
 	}
+	down := same
+	down.Outages = []engine.Outage{{DownSeconds: 3.421}, {DownSeconds: 2}}
+	if notes := Notes([]engine.Summary{same}, []engine.Summary{down}); len(notes) != 1 ||
+		notes[0] != "Outages: A had none; B had 2 outages, down for 3.42 s at most. They are in the figures." {
+		t.Errorf("%q", notes)
+	}
 	other := same
 	other.RunID, other.Validity, other.Environment.ServerVersion = "b", engine.VerdictDegraded, "16.0"
 	other.Plugins = []engine.PluginRef{{Name: "mix", SHA256: "2"}}

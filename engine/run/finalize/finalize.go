@@ -49,6 +49,12 @@ type Evidence struct {
 	LostFrom, LostTo time.Time
 	// LivePercentiles are the percentiles of the measurement as they were shown last.
 	LivePercentiles LivePercentiles
+	// Dropped are the seconds in which operations were dropped, Servers what answered beside the load; both are of a run
+	// that reconnects.
+	Dropped []live.Drops
+	Servers []Server
+	// DropsKnown: Dropped has all of them.
+	DropsKnown bool
 	// RecordRemote: another server carried the run, in whose data directory its record lies.
 	RecordRemote bool
 	// changes are the run's events that change its load.
@@ -167,6 +173,8 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		parent.TargetQPS = &rate
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
+	parent.Outages = s.outages(ctx, e, parent)
+	noteOutages(v, parent)
 	s.serverTime(ctx, e, parent)
 	if !parent.Accounting.Balanced {
 		incomplete(engine.Note{Code: engine.AboutUnbalanced, Text: strings.Join(parent.Accounting.Problems, "; ")})
@@ -190,7 +198,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		Errors: parent.Errors.Count, CountedLive: seen, Warmup: parent.Accounting.Warmup,
 		Scheduled: scheduled, Dropped: dropped, Ended: true, Search: e.Run.Scenario.Workload.IsSearch()})
 	if parent.Failing != nil {
-		v.SetFailing(failingTimes(parent))
+		v.SetFailing(failingTimes(parent, e.Run.Scenario.Workload.TolerateOutage()))
 	}
 	v.JudgeWitnesses(parent)
 	v.JudgeFreezes(parent, e.Run.Scenario.Workload.ConcurrentConnections)

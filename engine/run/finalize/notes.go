@@ -181,11 +181,12 @@ func addFailedKinds(v *live.Validity, f *engine.Figures, from, to time.Time) {
 	}
 }
 
-// failingTimes are those to be told: without statements of a kind that failed every time, which has a cause of its own.
-func failingTimes(f *engine.Figures) []engine.FailingTime {
+// failingTimes are those to be told: without statements of a kind that failed every time, which has a cause of its own,
+// and without those of an outage that is tolerated for so long.
+func failingTimes(f *engine.Figures, tolerated time.Duration) []engine.FailingTime {
 	failed, _ := threshold.FailedKinds(f)
 	return slices.DeleteFunc(slices.Clone(f.Failing), func(t engine.FailingTime) bool {
-		return t.Kind != nil && slices.Contains(failed, *t.Kind)
+		return t.Kind != nil && slices.Contains(failed, *t.Kind) || borne(t, f, tolerated)
 	})
 }
 

@@ -4,6 +4,7 @@ package guardrail
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -22,6 +23,8 @@ type Sample struct {
 	Resources *engine.Resources
 	// P95Ms and P99Ms are those of the slowest run worker, ErrorPct that of the worker with the most errors.
 	P95Ms, P99Ms, ErrorPct *float64
+	// Tolerated: the target is away, and the template bears that for some time.
+	Tolerated bool
 }
 
 // Watch follows the guardrails of one run.
@@ -35,6 +38,7 @@ type limit struct {
 	name, label, unit string
 	max               float64
 	value             func(Sample) *float64
+	ofTarget          bool
 	last              *float64
 	heldFor           time.Duration
 	since             time.Time
@@ -45,7 +49,8 @@ func New(g engine.Guardrails) *Watch {
 	w := &Watch{hold: g.Hold()}
 	add := func(name, words, unit string, max *float64, value func(Sample) *float64) {
 		if max != nil {
-			w.limits = append(w.limits, limit{name: name, label: words, unit: unit, max: *max, value: value})
+			w.limits = append(w.limits, limit{name: name, label: words, unit: unit, max: *max, value: value,
+				ofTarget: slices.Contains([]string{"max_error_rate_pct", "max_p95_ms", "max_p99_ms"}, name)})
 		}
 	}
 	resource := func(of func(*engine.Resources) *float64) func(Sample) *float64 {
@@ -78,7 +83,7 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 	triggered := ""
 	for i := range w.limits {
 		l := &w.limits[i]
-		if gap {
+		if gap || s.Tolerated && l.ofTarget {
 			l.since, l.heldFor = time.Time{}, 0
 		}
 		value := l.value(s)
@@ -88,6 +93,8 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 		seen := *value
 		l.last = &seen
 		switch {
+		case s.Tolerated && l.ofTarget:
+			continue
 		case seen <= l.max:
 			l.since, l.heldFor = time.Time{}, 0
 			continue

@@ -127,3 +127,36 @@ func TestWithoutLimitsNothingTriggers(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOutageThatIsToleratedTriggersNothing: what was held before it is forgotten, and what comes after it counts anew;
+// the generator's own limits go on.
+func TestAnOutageThatIsToleratedTriggersNothing(t *testing.T) {
+	w := New(engine.Guardrails{MaxErrorRatePct: new(10.0), MaxMemoryPercent: new(80.0), HoldSeconds: 3})
+	at, bad := noon, Sample{ErrorPct: new(100.0)}
+	next := func(s Sample) string {
+		at = at.Add(time.Second)
+		return w.Observe(at, s)
+	}
+	next(bad)
+	next(bad)
+	bad.Tolerated = true
+	for range 20 {
+		if got := next(bad); got != "" {
+			t.Fatalf("while it is tolerated: %s", got)
+		}
+	}
+	bad.Tolerated = false
+	for i, want := range []bool{false, false, false, true} {
+		if got := next(bad); (got != "") != want {
+			t.Errorf("%d s after it: %q", i+1, got)
+		}
+	}
+	own := memory(99)
+	own.Tolerated = true
+	for range 3 {
+		next(own)
+	}
+	if got := next(own); !strings.Contains(got, "generator memory") {
+		t.Errorf("the generator's own memory: %q", got)
+	}
+}

@@ -90,6 +90,8 @@ type Second struct {
 	Workers []WorkerSample
 	// Snapshots are those that arrived since the tick before, by worker and tick.
 	Snapshots []engine.WorkerSnapshot
+	// Tolerated: an outage is borne, and what the target does is not judged.
+	Tolerated bool
 
 	qpsByKind map[engine.Kind]float64
 	// allSilent: run workers bear the load, and nothing is heard of any of them.

@@ -89,6 +89,7 @@ func (s *Second) GuardrailSample() (g guardrail.Sample) {
 		g.Resources = &s.Peak
 	}
 	g.P95Ms, g.P99Ms, g.ErrorPct = s.Worst()
+	g.Tolerated = s.Tolerated
 	return g
 }
 

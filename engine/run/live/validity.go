@@ -57,12 +57,14 @@ type Validity struct {
 	lastObserved time.Time // of the last observation, or of Watch before the first
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
-	outcome            Outcome
-	stall              stall
-	processStalls      processStalls
-	failing            failing
-	witnesses          witnesses
-	contention         map[string]cpuContention // by node
+	// toleratedDrops were dropped while an outage was borne.
+	toleratedDrops int64
+	outcome        Outcome
+	stall          stall
+	processStalls  processStalls
+	failing        failing
+	witnesses      witnesses
+	contention     map[string]cpuContention // by node
 	// changes is how often users changed the load, beside how many other runs were live at the same time at most.
 	changes, concurrentRuns int
 	waits                   map[string]pool      // by run worker
@@ -126,7 +128,7 @@ func NewValidity() *Validity {
 // Clone returns an independent tracker that knows the same.
 func (v *Validity) Clone() *Validity {
 	c := NewValidity()
-	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
+	c.last, c.dropped, c.scheduled, c.toleratedDrops = v.last, v.dropped, v.scheduled, v.toleratedDrops
 	c.notes = slices.Clone(v.notes)
 	maps.Copy(c.unlisted, v.unlisted)
 	maps.Copy(c.contention, v.contention)
@@ -264,7 +266,11 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		return
 	}
 	v.stall.observe(at, s.Snapshots)
-	v.observeFailures(at, s.Snapshots)
+	if s.Tolerated {
+		v.failing = failing{}
+	} else {
+		v.observeFailures(at, s.Snapshots)
+	}
 	for _, n := range s.Nodes {
 		v.node(at, n)
 	}
@@ -276,9 +282,9 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 			v.mark(engine.CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs,
 				engine.Note{Code: engine.AboutRecorderStall, Worker: w.WorkerID})
 		}
-		v.load(at, w)
-		v.pool(at, w)
-		if w.Missing > 0 {
+		v.load(at, w, s.Tolerated)
+		v.pool(at, w, s.Tolerated)
+		if w.Missing > 0 && !s.Tolerated {
 			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing),
 				engine.Note{Code: engine.AboutConnectionsShort, Worker: w.WorkerID, Total: int64(w.Target), Text: w.Refusal})
 		}
@@ -356,13 +362,17 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 }
 
 // load judges how a run worker kept its schedule.
-func (v *Validity) load(at time.Time, w WorkerSample) {
+func (v *Validity) load(at time.Time, w WorkerSample, tolerated bool) {
 	if w.LagP99Ms != nil && *w.LagP99Ms > lagLimitMs {
 		v.mark(engine.CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms,
 			engine.Note{Code: engine.AboutScheduleLag, Worker: w.WorkerID})
 	}
-	v.dropped += w.Dropped
 	v.scheduled += w.Scheduled
+	if tolerated {
+		v.toleratedDrops += w.Dropped
+		return
+	}
+	v.dropped += w.Dropped
 	if w.Dropped > 0 {
 		v.mark(engine.CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped),
 			engine.Note{Code: engine.AboutDropped, Worker: w.WorkerID})
@@ -371,11 +381,16 @@ func (v *Validity) load(at time.Time, w WorkerSample) {
 
 // pool judges whether there were connections enough for the operations that were due.
 // A target that stands still for a moment makes them wait too: only what lasts counts.
-func (v *Validity) pool(at time.Time, w WorkerSample) {
+func (v *Validity) pool(at time.Time, w WorkerSample, tolerated bool) {
 	if w.PoolWaitMs == nil || w.ServiceMs == nil {
 		return
 	}
 	p := v.waits[w.WorkerID]
+	if tolerated {
+		p.since = time.Time{}
+		v.waits[w.WorkerID] = p
+		return
+	}
 	p.seconds++
 	if wait := *w.PoolWaitMs; wait <= poolLimitMs || wait <= *w.ServiceMs {
 		p.since = time.Time{}
@@ -445,7 +460,9 @@ func (v *Validity) Verdict() engine.Validity {
 	}
 	drops := told[engine.CauseDropped] > 0
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
-	causes, ofOutcome := v.outcome.evaluate(drops)
+	outcome := v.outcome
+	outcome.Dropped = max(0, outcome.Dropped-v.toleratedDrops)
+	causes, ofOutcome := outcome.evaluate(drops)
 	out.Causes = append(out.Causes, causes...)
 	for _, n := range v.stall.notes() {
 		n.Live = !v.stall.exact

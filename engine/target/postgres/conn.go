@@ -335,15 +335,18 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 	case err != nil:
 		c.kill()
 		if timedOut {
-			return &timeoutError{after: c.timeout}
+			return noAnswerError{&timeoutError{after: c.timeout}}
 		}
 		if c.answer.Err != nil {
-			return c.answer.Err // the server said why before it hung up
+			return answered(c.answer.Err) // the server said why before it hung up
 		}
-		return err
+		if target.WasNotSent(err) {
+			return err
+		}
+		return noAnswerError{err}
 	case c.answer.Broken != nil:
 		c.kill()
-		return c.answer.Broken
+		return noAnswerError{c.answer.Broken}
 	case c.answer.CopyRefused:
 		return errCopyIn
 	case c.answer.Err != nil:
@@ -353,7 +356,7 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 		if timedOut && c.answer.Err.Code == "57014" {
 			return &timeoutError{after: c.timeout, confirmed: true}
 		}
-		return c.answer.Err
+		return answered(c.answer.Err)
 	}
 	// It succeeded while the cancellation was under way.
 	res.Rows = int32(min(c.answer.Rows, math.MaxInt32))

@@ -29,6 +29,8 @@ import (
 
 const (
 	defaultConnectTimeout = 10 * time.Second
+	// A host that is gone must not keep others from being tried while an outage is measured.
+	reconnectTimeout = 2 * time.Second
 	// maxColdConnections bounds what Query, Exec and Load open at the same time.
 	maxColdConnections = 4
 )
@@ -75,7 +77,11 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	// anybody to prepare statements.
 	answer := cfg.ConnectTimeout
 	if cfg.ConnectTimeout <= 0 {
-		cfg.ConnectTimeout = cmp.Or(parsed.ConnectTimeout, defaultConnectTimeout)
+		usual := defaultConnectTimeout
+		if cfg.Reconnects {
+			usual = reconnectTimeout
+		}
+		cfg.ConnectTimeout = cmp.Or(parsed.ConnectTimeout, usual)
 		answer = max(cfg.ConnectTimeout, defaultConnectTimeout)
 	}
 	if cfg.StatementTimeout < 0 {

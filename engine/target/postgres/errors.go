@@ -48,6 +48,23 @@ func (e *timeoutError) Error() string {
 // Timeout marks the error as net.Error does.
 func (e *timeoutError) Timeout() bool { return true }
 
+// noAnswerError is the error of an operation whose answer never came.
+type noAnswerError struct{ error }
+
+func (e noAnswerError) Unwrap() error { return e.error }
+
+// Is implements target.ErrNoAnswer.
+func (noAnswerError) Is(err error) bool { return err == target.ErrNoAnswer }
+
+// answered is an error that the server sent. What a pooler says of a server that it has lost is no answer of that
+// server: of the class 08, and PgBouncer's own.
+func answered(err *pgconn.PgError) error {
+	if wire.Fatal(err) && (strings.HasPrefix(err.Code, "08") || err.Code == "57P02") {
+		return noAnswerError{err}
+	}
+	return err
+}
+
 // Classify maps an error onto a class by its SQLSTATE, or by its nature when the server sent none.
 func (d *database) Classify(err error) engine.ExecutionError {
 	var (

@@ -34,6 +34,42 @@ type dispatcher struct {
 	stopped int64
 	// changed holds a token when the schedule was changed.
 	changed chan struct{}
+	// behind is set while the dispatcher catches up with what it could not offer in time.
+	behind catchUp
+}
+
+// catchUp is how a dispatcher goes on that stood still: since is when it did, first the due time of what it came to
+// then.
+type catchUp struct {
+	policy       engine.CatchUp
+	active       bool
+	since, first int64
+}
+
+// catchUpAfter is by how much an arrival has to be late for the generator to have stood still. Less is only lag.
+const catchUpAfter = int64(250 * time.Millisecond)
+
+// place says when an arrival whose time has come is to be offered, and whether it is to be dropped instead.
+func (c *catchUp) place(due, now int64) (at int64, drop bool) {
+	if c.policy == engine.CatchUpBurst {
+		return now, false
+	}
+	if !c.active && now-due > catchUpAfter {
+		*c = catchUp{policy: c.policy, active: true, since: now, first: due}
+	}
+	if !c.active {
+		return now, false
+	}
+	if c.policy == engine.CatchUpDrop {
+		c.active = due <= c.since
+		return now, c.active
+	}
+	// The schedule is followed at twice its speed.
+	if at = c.since + (due-c.first)/2; at <= due {
+		c.active = false
+		return now, false
+	}
+	return at, false
 }
 
 // coarse is the wait that is left to the precise waiter; a longer one ends
@@ -80,6 +116,14 @@ func (d *dispatcher) run() {
 				continue
 			}
 		}
+		at, drop := d.behind.place(a.due, now)
+		if at > now {
+			if d.g.stopped() {
+				return // the rest was due, and nobody got to it
+			}
+			d.until(at, now)
+			continue
+		}
 		switch d.commit(a.due, changes) {
 		case commitRetry:
 			continue
@@ -99,7 +143,11 @@ func (d *dispatcher) run() {
 		}
 		lastDue = a.due
 		a.noticed = now
-		d.queue.offer(&a)
+		if drop {
+			d.queue.drop(&a, droppedUndispatched)
+		} else {
+			d.queue.offer(&a)
+		}
 		ready = false
 	}
 }

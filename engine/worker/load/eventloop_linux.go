@@ -454,7 +454,7 @@ func (l *eventLoop) drive(s *slot, next Step) bool {
 			if err = l.sockets.send(s, request); err == nil {
 				return false
 			}
-			err = v.conn.Fail(err, &l.res)
+			err = v.conn.Fail(target.NotSent(err), &l.res)
 		}
 		s.res.Rows = 0
 		now := l.g.clock.now()
@@ -488,14 +488,44 @@ func (l *eventLoop) finish(s *slot) bool {
 	} else {
 		s.closeConn(g)
 	}
+	l.connect(s, lost)
+	return false
+}
+
+// connect opens the slot's connection again, beside the loop.
+func (l *eventLoop) connect(s *slot, lost bool) {
 	go func() {
-		if s.connect(g, lost) {
+		if s.connect(l.g, lost) {
 			l.e.add(s)
 		} else {
-			g.left(s)
+			l.g.left(s)
 		}
 	}()
-	return false
+}
+
+// idleLost takes that a connection is lost on which nothing was in flight. A group that reconnects opens another one.
+// A slot that has been handed an operation meanwhile, or is about to repeat one, meets the loss with it.
+func (l *eventLoop) idleLost(s *slot, err error) {
+	l.g.idleLost(s, err)
+	if !l.g.reconnects() || s.leaving(l.g) {
+		return
+	}
+	switch v := &s.event; v.at {
+	case atNew:
+	case atThinking:
+		heap.Remove(&l.timers, v.place)
+		l.giveBack(s)
+	case atIdle:
+		if !l.g.queue.withdraw(s) {
+			return
+		}
+	default:
+		return
+	}
+	l.unwatch(s)
+	s.drop()
+	l.g.lostOne(s, errIdleLost)
+	l.connect(s, true)
 }
 
 // full keeps what a socket has not taken of a request until there is room for it.
@@ -522,6 +552,7 @@ func (l *eventLoop) writable(s *slot) {
 	v.unsent = v.unsent[n:]
 	switch {
 	case err != nil:
+		err = target.NotSent(err)
 	case len(v.unsent) > 0:
 		err = l.sockets.full(s)
 	default:
@@ -553,7 +584,7 @@ func (l *eventLoop) received(s *slot, data []byte) bool {
 		return true
 	case !flying:
 		// A notice that is none. The next operation meets it, as it would without a loop.
-		l.g.idleLost(s, err)
+		l.idleLost(s, err)
 		return false
 	case v.at == atSending && err == nil:
 		err = v.conn.Fail(errAnsweredEarly, &l.res)
@@ -574,7 +605,7 @@ func (l *eventLoop) lost(s *slot, cause error) {
 		return
 	}
 	if !v.conn.Broken() { // else it is known
-		l.g.idleLost(s, v.conn.Fail(cause, &l.res))
+		l.idleLost(s, v.conn.Fail(cause, &l.res))
 	}
 }
 

@@ -70,6 +70,8 @@ type fakeDB struct {
 	latency func() time.Duration
 	// fail returns an operation's error and whether it breaks the connection.
 	fail func() (error, bool)
+	// loses says of which operation the answer never comes.
+	loses func(statement uint16) bool
 	// refuse makes Connect fail.
 	refuse atomic.Bool
 	// hang makes Exec wait for Cancel or Close; deaf ignores Cancel, and stuck both, until it is closed.
@@ -134,6 +136,10 @@ type fakeConn struct {
 func (c *fakeConn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
 	*res = target.Result{}
 	binary.BigEndian.PutUint64(res.QueryID[8:], uint64(c.db.queries.Add(1)))
+	if c.db.loses != nil && c.db.loses(op.Statement) {
+		c.broken.Store(true)
+		return errUnanswered
+	}
 	if op.Statement >= plugin.StatementBegin {
 		return nil
 	}

@@ -68,7 +68,18 @@ func (e goroutines) drive(s *slot) {
 func (e goroutines) serve(s *slot) {
 	g := e.g
 	own := s.batch
-	for finished := false; g.queue.next(s, finished); {
+	for finished := false; ; {
+		if !g.queue.next(s, finished) {
+			if !s.stale.Swap(false) || s.leaving(g) {
+				return
+			}
+			s.drop()
+			if g.lostOne(s, errIdleLost); !s.connect(g, true) {
+				return
+			}
+			finished = false
+			continue
+		}
 		s.batch, s.work = s.arrival.batch, s.arrival.work
 		begun := s.execute(g)
 		s.batch = own

@@ -57,6 +57,7 @@ type Group struct {
 	retry         RetryPolicy
 	failedInserts *FailedInserts
 	kinds         []engine.Kind // of the frozen statements
+	writes        []bool        // of the frozen statements, where the group reconnects
 	io            ioEngine
 	coll          *record.Collector
 	// An open loop has both, a closed one neither.
@@ -103,11 +104,27 @@ type Group struct {
 	// beginning, and how many slots have lost theirs since.
 	lossBegan        int64
 	lossOpen, losses int
-	ramp             context.CancelFunc
-	ramps            sync.WaitGroup
+	// awaySince is since when a group that reconnects has had no answer on any connection, 0 while it has some.
+	awaySince int64
+	// sweeping: the idle connections are about to be looked at.
+	sweeping atomic.Bool
+	ramp     context.CancelFunc
+	ramps    sync.WaitGroup
 }
 
-const maxDialing = 16
+// So many connections are opened at once; by a group that reconnects more, since attempts may wait for a host that is
+// gone.
+const (
+	maxDialing          = 16
+	maxDialingReconnect = 64
+)
+
+func maxDials(w engine.Workload) int {
+	if w.Reconnects() {
+		return maxDialingReconnect
+	}
+	return maxDialing
+}
 
 // Open opens all connections, or none: on an error those that were open are
 // closed again and the error is the target's, for the user. progress may be
@@ -132,7 +149,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		retry:         NewRetryPolicy(cfg.Workload.Retry),
 		failedInserts: NewFailedInserts(cfg.Plan),
 		kinds:         make([]engine.Kind, len(cfg.Plan.Statements)),
-		dialing:       make(chan struct{}, maxDialing),
+		dialing:       make(chan struct{}, maxDials(cfg.Workload)),
 		begun:         make(chan struct{}),
 		stopping:      make(chan struct{}),
 		done:          make(chan struct{}),
@@ -141,6 +158,9 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	}
 	for i, s := range cfg.Plan.Statements {
 		g.kinds[i] = s.Kind
+		if g.reconnects() {
+			g.writes = append(g.writes, s.Writes || s.Kind.Write())
+		}
 	}
 	g.measured.Store(math.MaxInt64)
 	g.deadline.Store(math.MaxInt64)
@@ -489,10 +509,12 @@ func (g *Group) connectionOpened() {
 const lossWindow = 500 * time.Millisecond
 
 // connectionLost notes a broken connection. Losing all of them to the server
-// at the same time is fatal: figures over a restart of the server cannot be
+// at the same time is fatal unless the group reconnects: figures over a restart of the server cannot be
 // defended. One that we gave up after a timeout was not lost to the server.
-func (g *Group) connectionLost(s *slot) {
-	e := g.errors.Get(s.lastError)
+func (g *Group) connectionLost(s *slot) { g.lostOne(s, g.errors.Get(s.lastError)) }
+
+func (g *Group) lostOne(s *slot, e engine.ExecutionError) {
+	ours := e.Code == target.CodeTransactionState
 	g.mu.Lock()
 	all := false
 	if e.Class != engine.ErrClassTimeout {
@@ -500,17 +522,22 @@ func (g *Group) connectionLost(s *slot) {
 	}
 	g.open--
 	g.reserved.Lost++
+	tooLong := g.away(g.open <= 0)
 	g.mu.Unlock()
 	if g.stopped() {
 		return
 	}
+	g.sweepLater()
 	g.cfg.Log.Warn().Str("error", e.Message).Msg("connection lost")
-	if all {
-		if e.Code == target.CodeTransactionState {
-			g.fail(&engine.Error{Code: engine.CodeTarget, Message: "Loadstone closed all connections: " + e.Message + ".",
-				Hint: "Begin and end transactions by the workload's own means, and not in the text of a statement."})
-			return
+	switch {
+	case all && ours:
+		g.fail(&engine.Error{Code: engine.CodeTarget, Message: "Loadstone closed all connections: " + e.Message + ".",
+			Hint: "Begin and end transactions by the workload's own means, and not in the text of a statement."})
+	case g.reconnects():
+		if tooLong {
+			g.awayTooLong(e.Message, nil)
 		}
+	case all:
 		g.lostAll("The target closed all connections", e.Message, nil)
 	}
 }
@@ -522,8 +549,8 @@ func (g *Group) idleLost(s *slot, err error) {
 	g.mu.Lock()
 	all := g.countLoss(s)
 	g.mu.Unlock()
-	if all && !g.stopped() {
-		id, _ := g.errorID(err)
+	if all && !g.reconnects() && !g.stopped() {
+		id, _ := g.errorID(err, false)
 		g.lostAll("The target closed all connections", g.errors.Get(id).Message, nil)
 	}
 }
@@ -545,11 +572,17 @@ func (g *Group) reopenFailed(err error) {
 	g.mu.Lock()
 	// A group that began without connections has none to lose before its first.
 	all := g.open == 0 && g.connected
+	tooLong := g.away(all)
 	g.reserved.Refused++
 	g.refusal = g.targetError("Opening a connection failed", err).Message
 	g.mu.Unlock()
 	g.cfg.Log.Warn().Err(err).Msg("opening a connection failed, trying again")
-	if all {
+	switch {
+	case g.reconnects():
+		if tooLong {
+			g.awayTooLong(g.targetError("Reopening failed", err).Message, err)
+		}
+	case all:
 		g.lostAll("All connections are lost, and no other can be opened", g.targetError("Reopening failed", err).Message, err)
 	}
 }
@@ -577,7 +610,8 @@ const codeDrained = "drain_timeout"
 
 // errorID puts an execution's error into the dictionary, without the values in its message. said is the message as it
 // came.
-func (g *Group) errorID(err error) (id uint32, said string) {
+// unknown says that the operation may have been committed all the same.
+func (g *Group) errorID(err error, unknown bool) (id uint32, said string) {
 	e := g.cfg.Database.Classify(err)
 	if g.cut.Load() {
 		switch e.Class {
@@ -585,6 +619,9 @@ func (g *Group) errorID(err error) (id uint32, said string) {
 			return g.errors.Add(engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeDrained,
 				Message: "cut off: still running when the time to drain had passed"}), ""
 		}
+	}
+	if unknown {
+		e.Code, e.Message = engine.CodeUnknownOutcome, "whether it was committed is not known: "+e.Message
 	}
 	return g.errors.ID(e), e.Message
 }

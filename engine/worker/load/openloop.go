@@ -28,7 +28,7 @@ func (g *Group) openLoop() {
 	g.ledger = loadarrival.NewLedger(planned())
 	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: NewPrefetcher(g.source, g.stopping),
 		changed: make(chan struct{}, 1),
-		paced:   w.Arrival == engine.ArrivalWorkload, schedule: planned()}
+		paced:   w.Arrival == engine.ArrivalWorkload, schedule: planned(), behind: catchUp{policy: w.CatchUp}}
 }
 
 // startDispatcher begins the schedule of an open loop.

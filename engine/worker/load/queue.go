@@ -32,7 +32,7 @@ func (a *arrival) split(begin int64) (lag, wait int64) {
 const (
 	droppedFull         = iota // max_in_flight was reached
 	droppedStopped             // due, but not begun when the run was stopped
-	droppedUndispatched        // due when the load stopped, and never dispatched
+	droppedUndispatched        // due when the load stopped or its generator stood still, and never dispatched
 	dropReasons
 )
 
@@ -156,10 +156,7 @@ func (q *queue) finish() {
 // dismiss wakes a slot that waits, to leave. One that has been handed an
 // arrival executes it first.
 func (q *queue) dismiss(s *slot) {
-	q.mu.Lock()
-	found := q.idle.remove(func(x *slot) bool { return x == s })
-	q.mu.Unlock()
-	if found {
+	if q.withdraw(s) {
 		s.hand(false)
 	}
 }

@@ -36,10 +36,12 @@ type slot struct {
 	progress                  Progress
 	due, lag, waited, decoded int64
 	warm                      bool
-	step                      uint16
-	res                       *target.Result
-	seq                       uint32
-	ended                     int64 // end of the last operation
+	// unproved: the group reconnects, and nothing has been answered on the connection since one was lost or refused.
+	unproved bool
+	step     uint16
+	res      *target.Result
+	seq      uint32
+	ended    int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
 	// errorText is its message as the database sent it, "" where that is not known. Only the sampler of parameters takes
@@ -60,6 +62,10 @@ type slot struct {
 		res target.Result
 	}
 	timer *time.Timer
+	// again are the pauses between attempts to open the connection.
+	again backoff.Backoff
+	// stale says that handed is about a connection that was lost while the slot waited.
+	stale atomic.Bool
 	// without is since when the slot has waited for a connection, 0 while it has one.
 	without atomic.Int64
 	// Guarded by Group.mu.
@@ -208,8 +214,11 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) Step {
 	}
 	var id uint32
 	if err != nil {
-		id, s.errorText = g.errorID(err)
+		id, s.errorText = g.errorID(err, s.mayHaveCommitted(g, err))
 		s.lastError = id
+	}
+	if s.unproved && !s.conn.Broken() {
+		s.proved(g)
 	}
 	if s.progress.Transaction() {
 		s.recordStatement(g, id, began, ended, decoded)
@@ -277,15 +286,35 @@ func (s *slot) record(g *Group, began, ended int64) {
 const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 5 * time.Second
+	// A group that reconnects looks for its target more often: each pause is a part of what it measures.
+	firstReconnectBackoff = 50 * time.Millisecond
+	maxReconnectBackoff   = time.Second
 )
+
+// pauses are those between attempts to open a connection.
+func (g *Group) pauses() backoff.Backoff {
+	if g.reconnects() {
+		return backoff.Backoff{Min: firstReconnectBackoff, Max: maxReconnectBackoff}
+	}
+	return backoff.Backoff{Min: firstBackoff, Max: maxBackoff}
+}
 
 // connect opens the slot's connection, trying until it succeeds or the slot
 // should leave. Where one was lost it pauses first; the pauses double, with jitter so that a
-// thousand slots do not knock at once.
+// thousand slots do not knock at once. A group that reconnects tries at once, unless the connection
+// was lost before anything on it had been answered.
 func (s *slot) connect(g *Group, lost bool) bool {
-	again, pause := backoff.Backoff{Min: firstBackoff, Max: maxBackoff}, time.Duration(0)
-	if lost {
-		pause = again.Next()
+	pause := time.Duration(0)
+	switch {
+	case !lost || !g.reconnects():
+		s.again = g.pauses()
+		if lost {
+			pause = s.again.Next()
+		}
+	case s.unproved:
+		pause = s.again.Next()
+	default:
+		s.again, s.unproved = g.pauses(), true
 	}
 	s.without.Store(g.clock.now())
 	ctx, cancel := context.WithCancel(g.ctx)
@@ -321,8 +350,9 @@ func (s *slot) connect(g *Group, lost bool) bool {
 		if s.leaving(g) {
 			return false
 		}
+		s.unproved = g.reconnects()
 		g.reopenFailed(err)
-		pause = again.Next()
+		pause = s.again.Next()
 	}
 }
 

@@ -7307,6 +7307,7 @@ export interface components {
             measured_to: string | null;
             /** Format: int64 */
             operations: number;
+            outages?: components["schemas"]["Outage"][] | null;
             /** Format: double */
             qps: number | null;
             /** Format: int64 */
@@ -8680,6 +8681,63 @@ export interface components {
             p999_ms: number;
             /** Format: double */
             stalled_seconds: number;
+        };
+        Outage: {
+            by_kind?: components["schemas"]["OutageKind"][] | null;
+            /** Format: int64 */
+            delayed: number;
+            /** Format: double */
+            down_seconds: number;
+            /** Format: int64 */
+            dropped: number | null;
+            errors: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            } | null;
+            /** Format: int64 */
+            failed: number;
+            /** Format: date-time */
+            first_failure: string | null;
+            /** Format: date-time */
+            first_success_after: string | null;
+            /** Format: date-time */
+            full_rate_at: string | null;
+            /** Format: double */
+            full_rate_seconds: number | null;
+            /** @enum {string} */
+            kind?: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** Format: date-time */
+            last_failure: string | null;
+            /** Format: date-time */
+            last_success_before: string | null;
+            /** Format: int64 */
+            number: number;
+            /** Format: double */
+            rate_before: number;
+            server_after: components["schemas"]["ServerIdentity"] | null;
+            server_before: components["schemas"]["ServerIdentity"] | null;
+            to_the_end?: boolean;
+            /** Format: int64 */
+            unknown: number;
+            warmup?: boolean;
+        };
+        OutageKind: {
+            /** Format: int64 */
+            delayed: number;
+            /** Format: double */
+            down_seconds: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: date-time */
+            first_success_after: string | null;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** Format: date-time */
+            last_success_before: string | null;
+            to_the_end?: boolean;
+            /** Format: int64 */
+            unknown: number;
         };
         OwnedToken: {
             /** Format: date-time */
@@ -10116,6 +10174,18 @@ export interface components {
             server_ms: components["schemas"]["LatencyMs"];
             split: components["schemas"]["ServerSplitMs"];
         };
+        ServerIdentity: {
+            address: string;
+            /** Format: date-time */
+            at: string | null;
+            role: string;
+            /** Format: date-time */
+            started_at: string | null;
+            system_identifier?: string;
+            /** Format: int64 */
+            timeline?: number;
+            version: string;
+        };
         ServerInfo: {
             database: string;
             emulated: boolean;
@@ -10645,6 +10715,7 @@ export interface components {
             measured_to: string | null;
             /** Format: int64 */
             operations: number;
+            outages?: components["schemas"]["Outage"][] | null;
             passed: boolean;
             plugins: components["schemas"]["PluginRef"][] | null;
             /** Format: double */
@@ -11222,6 +11293,7 @@ export interface components {
             /** @enum {string} */
             arrival: "constant" | "poisson" | "workload";
             binds?: string;
+            catch_up?: string;
             /** Format: int64 */
             concurrent_connections: number;
             /** Format: double */
@@ -11234,12 +11306,15 @@ export interface components {
             load_mode: "CONCURRENCY" | "QPS" | "FIND_MAX_CONCURRENCY";
             /** Format: int64 */
             max_in_flight: number;
+            on_disconnect?: string;
             params: unknown;
             plugin: string;
             /** Format: double */
             read_percent?: number;
             /** Format: int64 */
             reconnect_every: number;
+            /** Format: double */
+            reconnect_for_seconds?: number;
             /** Format: int64 */
             repeat: number;
             retry?: components["schemas"]["Retry"];
@@ -11253,6 +11328,8 @@ export interface components {
             target_qps: number | null;
             /** Format: double */
             think_time_ms: number;
+            /** Format: double */
+            tolerate_outage_seconds?: number;
             /** Format: double */
             warmup_seconds: number;
             /** Format: double */
@@ -11442,6 +11519,8 @@ export type Note = components['schemas']['Note'];
 export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
+export type Outage = components['schemas']['Outage'];
+export type OutageKind = components['schemas']['OutageKind'];
 export type OwnedToken = components['schemas']['OwnedToken'];
 export type OwnedTokens = components['schemas']['OwnedTokens'];
 export type PackedKeys = components['schemas']['PackedKeys'];
@@ -11535,6 +11614,7 @@ export type Sends = components['schemas']['Sends'];
 export type Series = components['schemas']['Series'];
 export type ServerEvent = components['schemas']['ServerEvent'];
 export type ServerFigures = components['schemas']['ServerFigures'];
+export type ServerIdentity = components['schemas']['ServerIdentity'];
 export type ServerInfo = components['schemas']['ServerInfo'];
 export type ServerSecond = components['schemas']['ServerSecond'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];

@@ -22,11 +22,18 @@ export interface Line {
   limit?: boolean;
 }
 
+interface Range {
+  from: number;
+  to: number;
+}
+
 export interface Decor {
   bands: PhaseBand[];
   markers: Marker[];
   /** Seconds with a validity problem. */
-  suspectRanges?: { from: number; to: number }[];
+  suspectRanges?: Range[];
+  /** Times in which the target was down. */
+  outages?: Range[];
 }
 
 interface PlotSpec {
@@ -109,16 +116,14 @@ function isolatedPoints(u: uPlot, seriesIdx: number): number[] {
   return out;
 }
 
-/**
- * drawSuspectRanges tints seconds with a validity problem, or marks them at the top where the painting covers the tint.
- */
-function drawSuspectRanges(u: uPlot, decor: Decor, tint: boolean): void {
-  if (!decor.suspectRanges?.length) return;
+/** drawRanges tints ranges of time, or marks them at the top where the painting covers the tint. */
+function drawRanges(u: uPlot, ranges: Range[] | undefined, color: string, tint: boolean): void {
+  if (!ranges?.length) return;
   const { ctx, bbox } = u;
   const ratio = uPlot.pxRatio;
   ctx.save();
-  ctx.fillStyle = token(tint ? '--doubt-band' : '--warn-mark');
-  for (const d of decor.suspectRanges) {
+  ctx.fillStyle = token(color);
+  for (const d of ranges) {
     const x0 = Math.max(bbox.left, u.valToPos(d.from, 'x', true));
     const x1 = Math.min(bbox.left + bbox.width, Math.max(u.valToPos(d.to, 'x', true), x0 + 2 * ratio));
     if (x1 <= x0) continue;
@@ -350,12 +355,16 @@ export function makePlot(
         drawClear: [
           (u) => {
             drawBands(u, live().decor);
-            drawSuspectRanges(u, live().decor, true);
+            drawRanges(u, live().decor.suspectRanges, '--doubt-band', true);
+            drawRanges(u, live().decor.outages, '--bad-soft', true);
           },
         ],
         drawAxes: spec.paint ? [spec.paint] : [],
         draw: [
-          (u) => drawSuspectRanges(u, live().decor, false),
+          (u) => {
+            drawRanges(u, live().decor.suspectRanges, '--warn-mark', false);
+            drawRanges(u, live().decor.outages, '--bad-mark', false);
+          },
           (u) => drawMarkers(u, live().decor),
           (u) => drawLimitsAbove(u, visibleLimits(u, spec.lines, hidden)),
         ],

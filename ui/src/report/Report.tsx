@@ -16,6 +16,7 @@ import { samples } from '../runs/history';
 import { LogPanel } from '../runs/LogPanel';
 import { ByLoad } from '../runs/ByLoad';
 import { MarkedMoments } from '../runs/MarkedMoments';
+import { Outages } from '../runs/Outages';
 import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
 import { TargetLine, VerdictLine } from '../runs/RunHeader';
@@ -131,6 +132,7 @@ export function Report({ c: content }: { c: RunContent }) {
         {s.find_max && <FindMaxAnswer r={s.find_max} />}
         <ValidityNotice run={run} live={null} c={c} />
         <Tiles run={run} live={null} c={c} />
+        <Outages run={run} s={s} />
         <ByLoad run={run} s={s} />
         <RunRemarks s={s} live={null} />
         <MarkedMoments run={run} marks={content.marks} />

@@ -9,6 +9,7 @@ import { capitalize, count, duration, humanize, latency, percent, rate } from '.
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import { lastLoadChange } from './loadFigures';
+import { outageRanges } from './outages';
 import { suspectIntervals } from './validity';
 import { exploreLink } from './exploreLinks';
 import { type Limit, thresholdLines, withMarks } from './marks';
@@ -69,7 +70,8 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
         warmup_end_time: timing?.warmup_end_time ?? run.warmup_end_time,
         measurement_end_time: timing?.measurement_end_time ?? run.measurement_end_time,
       }),
-      doubts: suspectIntervals(causes, timing?.start_time ?? run.start_time),
+      suspectRanges: suspectIntervals(causes, timing?.start_time ?? run.start_time),
+      outages: outageRanges(run.summary?.outages, timing?.start_time ?? run.start_time),
     }),
     // Times are strings: equal texts need no redraw.
     // eslint-disable-next-line react-hooks/exhaustive-deps -- causeKey stands for the causes
@@ -83,6 +85,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
       run.warmup_end_time,
       run.measurement_end_time,
       causeKey,
+      run.summary?.outages?.length,
     ],
   );
   const decor = useMemo(

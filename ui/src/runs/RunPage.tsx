@@ -20,6 +20,7 @@ import { type RunState, useRunState } from './live';
 import { PreparedRun } from './PreparedRun';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { RunHeader } from './RunHeader';
+import { Outages } from './Outages';
 import { RunRemarks } from './Remarks';
 import { axisBegins } from './series';
 import { Steering } from './Steering';
@@ -75,6 +76,11 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             <CardBoundary title="Figures">
               <Tiles run={run} live={state.live} c={c} />
             </CardBoundary>
+            {measured && (
+              <CardBoundary title="Outages">
+                <Outages run={run} s={run.summary!} />
+              </CardBoundary>
+            )}
             {hasEnded ? (
               <CardBoundary title="Verdict, notes and baseline">
                 <AboutRun run={run} measured={measured} c={c} />

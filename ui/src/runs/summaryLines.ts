@@ -21,7 +21,10 @@ const maxNotes = 8;
 
 /** summaryLines are the notes that the tiles omit; readers of valid figures need them too. */
 export function summaryLines(s: Summary): string[] {
-  const notes = s.validity_detail?.notes ?? [];
+  // Outages have a card of their own.
+  const notes = (s.validity_detail?.notes ?? []).filter(
+    (_, i) => s.validity_detail?.note_details?.[i]?.code !== 'outage',
+  );
   const lines = notes.slice(0, maxNotes);
   if (notes.length > maxNotes) lines.push(`${exact(notes.length - maxNotes)} more notes: see Environment.`);
   // Runs of versions without codes have it among their notes.

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"net"
+
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // Link carries one request and its answer.
@@ -20,7 +22,7 @@ type streamLink struct {
 
 func (w *streamLink) RoundTrip(request []byte, a *Answer) error {
 	if _, err := w.conn.Write(request); err != nil {
-		return err
+		return target.NotSent(err)
 	}
 	for !a.Done && a.Broken == nil {
 		n, err := w.conn.Read(w.buf)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // RawLink saves the read that an ordinary net.Conn spends on finding nothing.
@@ -55,7 +57,11 @@ func (w *RawLink) RoundTrip(request []byte, a *Answer) error {
 func (w *RawLink) advance(fd uintptr) bool {
 	if !w.sent {
 		w.sent = true
-		return !w.write(int(fd))
+		if w.write(int(fd)) {
+			return false
+		}
+		w.err = target.NotSent(w.err)
+		return true
 	}
 	for {
 		n, err := syscall.Read(int(fd), w.buf)
