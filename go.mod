@@ -18,6 +18,8 @@ require (
 	github.com/boombuler/barcode v1.1.0
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/danielgtaylor/huma/v2 v2.37.2
+	github.com/emersion/go-sasl v0.0.0-20241020182733-b788ff22d5a6
+	github.com/emersion/go-smtp v0.26.0
 	github.com/fasthttp/websocket v1.5.8
 	github.com/go-jose/go-jose/v4 v4.1.9
 	github.com/gofiber/contrib/websocket v1.3.4

@@ -95,7 +95,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 	save("POST", "/api/templates", fmt.Sprintf(slowTemplate, "held", 21))
 	first := second()
 	if v, text := next("the first"); v.Event != notify.Finished || v.Baseline != nil || v.RunID != first.RunID ||
-		!strings.Contains(text, "Run held has finished.") {
+		!strings.Contains(text, "Run held completed.") {
 		t.Errorf("the first: %+v, %q", v, text)
 	}
 	path := "/api/templates/" + template.TemplateID
@@ -133,7 +133,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		t.Errorf("one that fails: %s, %+v", failed.Status, v)
 	}
 	if !strings.HasPrefix(text, "Run held]8;;http://x &lt;!channel&gt; &lt;http://x|y&gt; &amp; @ here [z] (http://z) "+
-		"has failed") || strings.ContainsAny(text, "\u202e\x1b\x07") {
+		"failed: ") || strings.ContainsAny(text, "\u202e\x1b\x07") {
 		t.Errorf("one that fails: %q", text)
 	}
 }

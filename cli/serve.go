@@ -247,6 +247,7 @@ func (c *serveCommand) listen(
 		}
 		return srv.URL()
 	}), s.Store
+	options.Schedules = s.OpenSchedules()
 	var err error
 	srv, err = rootserver.New(options)
 	if err != nil {

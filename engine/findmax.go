@@ -78,6 +78,9 @@ type FindMaxStep struct {
 	// by then because the generator was late. Whoever goes on with the search needs them.
 	QPSError  float64 `json:"-"`
 	LateSteps int     `json:"-"`
+	// StoodStillMs is the longest time in the step for which a generator's process ran nothing. Whoever goes on with the
+	// search needs it too.
+	StoodStillMs float64 `json:"-"`
 }
 
 // Level is the step's load: connections, or operations per second.

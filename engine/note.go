@@ -71,6 +71,7 @@ const (
 	NoteMoreCauses         NoteCode = "more_causes"
 	NoteFallbackUnused     NoteCode = "fallback_warehouse_unused"
 	NoteFallbackUnknown    NoteCode = "fallback_warehouse_unknown"
+	NoteBurstUnknown       NoteCode = "burst_credits_unknown"
 
 	// These follow from the figures.
 	NoteShort             NoteCode = "measurement_short"
@@ -98,6 +99,8 @@ const (
 	NoteHiddenLatency    NoteCode = "hidden_latency"
 	// NoteFreezes are too short together to be a cause.
 	NoteFreezes NoteCode = "freezes_short"
+	// NoteThreadsWake is of latencies that are higher by what it takes a thread to wake up.
+	NoteThreadsWake NoteCode = "threads_wake"
 )
 
 // The codes of what is said of a cause.
@@ -133,6 +136,7 @@ const (
 	AboutHeldOver         NoteCode = "held_over"
 	AboutGeneratorStarved NoteCode = CauseGeneratorStarved
 	AboutFreezes          NoteCode = CauseFreezes
+	AboutBurst            NoteCode = CauseBurst
 )
 
 // TextNote is a note in the words of a driver or a plugin.
@@ -216,6 +220,10 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteFallbackUnused: func(n Note) string {
 		return fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as long as "+
 			"%.0f s.", n.Warehouse, n.Fallback, n.Seconds)
+	},
+	NoteBurstUnknown: func(n Note) string {
+		return slowedDown(n) + ". An instance with CPU credits does that when they are used up; whether the target is one " +
+			"was not said (target.params.compute_family)."
 	},
 	NoteFallbackUnknown: func(n Note) string {
 		return fmt.Sprintf(
@@ -350,6 +358,10 @@ var noteWords = map[NoteCode]func(Note) string{
 		return fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.", n.Count)
 	},
 	NoteFreezes: func(n Note) string { return upper(freezes(n)) + "." },
+	NoteThreadsWake: func(n Note) string {
+		return fmt.Sprintf("Latencies may be too high by what it takes a thread of the load generator to wake up: %s. Every "+
+			"client on this machine has that.", tooHigh(n))
+	},
 	NoteHiddenLatency: func(n Note) string {
 		var parts []string
 		for _, p := range n.Hidden {
@@ -487,6 +499,10 @@ var causeWords = map[NoteCode]func(Note) string{
 			n.Worst,
 		)
 	},
+	AboutBurst: func(n Note) string {
+		return slowedDown(n) + ", as an instance with CPU credits does when they are used up: what was measured before and " +
+			"after are two machines"
+	},
 	AboutKindFailed: func(n Note) string {
 		text := fmt.Sprintf("all %d operations of kind %s failed", n.Count, n.Kind)
 		if n.Text != "" {
@@ -508,17 +524,12 @@ var causeWords = map[NoteCode]func(Note) string{
 	},
 	AboutFreezes: freezes,
 	AboutGeneratorStarved: func(n Note) string {
-		var parts []string
-		for _, p := range n.Hidden {
-			parts = append(parts, fmt.Sprintf("%s by %s of %s", p.Name, LatencyText(p.Ms-p.WouldMs), LatencyText(p.Ms)))
-		}
 		waited := ""
 		if n.Percent > 0 {
 			waited = fmt.Sprintf(" (its threads waited for a processor in %.3g %% of the time in which they could have run)",
 				n.Percent)
 		}
-		return fmt.Sprintf("%s: the generator was late%s: latencies may be too high, %s", n.Node, waited,
-			strings.Join(parts, ", "))
+		return fmt.Sprintf("%s: the generator was late%s: latencies may be too high, %s", n.Node, waited, tooHigh(n))
 	},
 	AboutConnectionsShort: func(n Note) string {
 		why := "they were lost, or take long to open"
@@ -536,6 +547,15 @@ var causeWords = map[NoteCode]func(Note) string{
 			n.Percent,
 		)
 	},
+}
+
+// tooHigh lists by how much percentiles may be too high.
+func tooHigh(n Note) string {
+	var parts []string
+	for _, p := range n.Hidden {
+		parts = append(parts, fmt.Sprintf("%s by %s of %s", p.Name, LatencyText(p.Ms-p.WouldMs), LatencyText(p.Ms)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // freezes says how often all operations waited together, and whose that was.
@@ -570,6 +590,15 @@ const (
 
 // StallOfGenerator is the cause of a NoteNoneAnswered where the load generator itself did not run.
 const StallOfGenerator = "generator"
+
+// slowedDown begins what is said of a target that became slower in the middle of a steady load.
+func slowedDown(n Note) string {
+	const begin = "The target became slower at once and stayed so: "
+	if n.New > n.Old { // of an open loop, whose rate says nothing
+		return begin + fmt.Sprintf("a P50 of %.4g ms before, %.4g ms after", n.Old, n.New)
+	}
+	return begin + fmt.Sprintf("%.4g operations a second before, %.4g after", n.Old, n.New)
+}
 
 func sentence(text string) func(Note) string { return func(Note) string { return text } }
 

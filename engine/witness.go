@@ -72,6 +72,9 @@ func (l Lateness) Quantile(q float64) float64 {
 	return 0
 }
 
+// Longest is the bound of the longest time that was counted, in milliseconds; 0 for what is in the first bucket.
+func (l Lateness) Longest() float64 { return l.Quantile(1) }
+
 // Mean is the mean time in milliseconds at most, with 0 for what is in the first bucket.
 func (l Lateness) Mean() float64 {
 	var total int64

@@ -73,6 +73,8 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// Matrices runs one workload on several targets; nil where that is not to be had.
 	Matrices keeping.Matrices
+	// Schedules start runs by themselves; nil where nothing does.
+	Schedules keeping.Schedules
 	// Tables are the derived tables; nil where there are none.
 	Tables keeping.Tables
 	// Streams carries statements of the catalog of streams out; nil where there is none.
@@ -264,6 +266,9 @@ func New(opts Options) (*Server, error) {
 // registerHandlers are those of other packages.
 func (s *Server) registerHandlers() []func(*keeping.API) {
 	more := []func(*keeping.API){keeping.RegisterUser, keeping.RegisterAuditLog, keeping.RegisterStopAll}
+	if s.opts.Schedules != nil {
+		more = append(more, func(a *keeping.API) { keeping.RegisterSchedules(a, s.opts.Schedules) })
+	}
 	if s.opts.Tables != nil {
 		more = append(more, func(a *keeping.API) { keeping.RegisterTable(a, s.opts.Tables) })
 	}
@@ -291,6 +296,7 @@ func (s *Server) registerHandlers() []func(*keeping.API) {
 		more,
 		func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Destinations) },
 		keeping.RegisterExecutions,
+		keeping.RegisterWhy,
 		keeping.RegisterParameters,
 		keeping.RegisterLiveControl,
 		keeping.RegisterStatementBreakdown,
@@ -397,6 +403,9 @@ func (s *Server) supervisor() *auth.Supervisor {
 		work = append(work, auth.TablesWork{Authorizer: authorizer, Tables: s.opts.Tables},
 			auth.LoginsWork{Authorizer: authorizer, Logins: s.opts.Tables})
 	}
+	if s.opts.Schedules != nil {
+		work = append(work, auth.SchedulesWork{Authorizer: authorizer, Schedules: s.opts.Schedules})
+	}
 	if s.opts.Notifier != nil {
 		work = append(work, auth.HooksWork{Authorizer: authorizer, Hooks: s.opts.Notifier})
 	}
@@ -442,6 +451,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	supervised := make(chan struct{})
 	go func() { defer close(supervised); s.supervisor().Run(s.streams) }()
 	defer func() { <-supervised }() // it ends with the streams
+	scheduled := make(chan struct{})
+	go func() {
+		defer close(scheduled)
+		if s.opts.Schedules != nil {
+			s.opts.Schedules.Run(ctx, s.api.ScheduleStarter())
+		}
+	}()
+	defer func() { <-scheduled }() // it ends with ctx, before the runs do
 	failed := make(chan error, 1)
 	go func() { failed <- s.app.Listener(s.listener) }()
 	select {

@@ -181,8 +181,19 @@ func TestOpenAPIDocument(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	if bytes.Contains(page.body, []byte("<script")) {
-		t.Error("the page has a script")
+	if got := bytes.Count(page.body, []byte("<script")); got != 1 ||
+		!bytes.Contains(page.body, []byte(`<script src="/docs-search.js" defer>`)) {
+		t.Errorf("the page has %d scripts, and may have the file of its search", got)
+	}
+	for path, item := range d.doc["paths"].(map[string]any) {
+		for method, o := range item.(map[string]any) {
+			id, _ := o.(map[string]any)["operationId"].(string)
+			for _, want := range []string{`href="#op-` + id + `"`, `id="op-` + id + `"`} {
+				if !bytes.Contains(page.body, []byte(want)) {
+					t.Errorf("the page lacks %s of %s %s", want, method, path)
+				}
+			}
+		}
 	}
 }
 

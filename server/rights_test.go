@@ -41,6 +41,7 @@ func judged() map[string]string {
 		"PUT /api/runs/:id/note": reads, "PUT /api/runs/:id/tags": reads,
 		"PUT /api/templates/:id/baseline": uses, "DELETE /api/templates/:id/baseline": uses,
 		"PUT /api/v1/run-views/:id": changes, "PUT /api/v1/run-views/:id/shared": changes,
+		"POST /api/v1/schedules": uses, "PUT /api/v1/schedules/:id": changes, "DELETE /api/v1/schedules/:id": changes,
 		"DELETE /api/v1/run-views/:id": changes, "POST /api/v1/run-views": reads,
 		// A new one is whoever's who makes it, and checking a text needs none.
 		"POST /api/connections": reads, "POST /api/templates": reads, "POST /api/templates/validate": reads,
@@ -98,7 +99,8 @@ func (o owned) fresh(n int) (c store.Connection, tpl store.Template) {
 func about(path string) bool {
 	return strings.HasPrefix(path, "/api/connections") || strings.HasPrefix(path, "/api/templates") ||
 		strings.HasPrefix(path, "/api/runs") || strings.HasPrefix(path, "/api/tests") ||
-		strings.HasPrefix(path, "/api/matrices") || strings.HasPrefix(path, "/api/v1/run-views") || path == "/api/preflight"
+		strings.HasPrefix(path, "/api/matrices") || strings.HasPrefix(path, "/api/v1/run-views") ||
+		strings.HasPrefix(path, "/api/v1/schedules") || path == "/api/preflight"
 }
 
 // askAs makes the request of a route about ada's things.
@@ -131,6 +133,13 @@ func (o owned) askAs(header []string, route string, n int) answer {
 		if strings.HasSuffix(path, "/shared") {
 			body = map[string]any{"shared": true, "version": v.Version}
 		}
+	case path == "/api/v1/schedules":
+		body = map[string]any{"name": fmt.Sprint("new ", n), "template_id": tpl.TemplateID, "cron": "@yearly"}
+	case strings.HasPrefix(path, "/api/v1/schedules/"):
+		in := map[string]any{"name": fmt.Sprint("schedule ", n), "template_id": tpl.TemplateID, "cron": "@yearly"}
+		v := decode[engine.Schedule](o.t, o.as("ada", "POST", "/api/v1/schedules", in).want(o.t, 201))
+		in["version"] = v.Version
+		id, body = v.ScheduleID, in
 	case path == "/api/templates/validate":
 		body = map[string]any{"config": config}
 	case path == "/api/templates":

@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/retention"
+	"github.com/loadstone-db/loadstone/engine/run/schedule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -126,6 +127,7 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 	}
 	list.UseStore(m)
 	opts.Prices = list
+	opts.Schedules = schedule.New(schedule.Options{Store: m, Owner: t.Name(), Log: zerolog.Nop()})
 	opts.Retention = retention.New(retention.Options{Store: m, Log: zerolog.Nop()})
 	for _, c := range change {
 		c(&opts)

@@ -54,6 +54,10 @@ func (noTables) Preview(_ context.Context, t refresh.Table) (query.Preview, erro
 	return query.Preview{Plan: t.Definition, Answer: query.Answer{Rows: [][]any{{1}}}}, nil
 }
 
+func (noTables) RunExport(_ context.Context, run string) (query.RunExport, error) {
+	return query.RunExport{Record: &query.RunRecord{Parts: 2, Problems: []string{"a part of " + run + " is damaged"}}}, nil
+}
+
 func (noTables) Catalog(context.Context) ([]query.Relation, error) { return nil, nil }
 
 func (noTables) State(context.Context) (refresh.State, error) {

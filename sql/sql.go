@@ -14,9 +14,9 @@ import (
 
 // Version is the version of the schema. It rises with each change that an
 // older binary could not live with, or that needs to be applied.
-const Version = 18
+const Version = 19
 
-// The older schemas that are upgraded: versions 15 to 17, and the last one of version 14. The files have no statements
+// The older schemas that are upgraded: versions 15 to 18, and the last one of version 14. The files have no statements
 // that would change the tables of still older ones, because none of them was ever released.
 const (
 	upgradableVersion = 15
@@ -115,7 +115,7 @@ func Results() []File { return filesOf(resultFiles, "schema/results/") }
 
 // SnowflakeVersion is the version of the tables and views of an account to which runs are taken. It rises with each
 // change of schema/snowflake, whose comments name it.
-const SnowflakeVersion = 2
+const SnowflakeVersion = 3
 
 //go:embed schema/snowflake/*.sql
 var snowflakeFiles embed.FS

@@ -332,6 +332,15 @@ func (t *Tables) Catalog(ctx context.Context) ([]query.Relation, error) {
 	return db.Catalog(ctx)
 }
 
+// RunExport reads what has become of a run in the results database and in the account.
+func (t *Tables) RunExport(ctx context.Context, runID string) (query.RunExport, error) {
+	db, err := t.Database(ctx)
+	if err != nil {
+		return query.RunExport{}, err
+	}
+	return db.RunExport(ctx, runID)
+}
+
 // SavedQueries lists the queries that users keep.
 func (t *Tables) SavedQueries(ctx context.Context) ([]query.SavedQuery, error) {
 	return t.s.Store.SavedQueries(ctx)

@@ -22,6 +22,18 @@ func ConnectionInUseError(name, done string, templates, runs int) error {
 		Hint: "Point them at another connection, or delete them, first."}
 }
 
+// TemplateScheduledError is ErrInUse: schedules start runs of a template, which cannot be deleted. There is one at
+// least.
+func TemplateScheduledError(name string, schedules []string) error {
+	named := "the schedule " + schedules[0] + " starts runs of it"
+	if n := len(schedules); n > 1 {
+		named = fmt.Sprintf("%d schedules start runs of it, among them %s", n, schedules[0])
+	}
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrInUse,
+		Message: fmt.Sprintf("The template %q cannot be deleted: %s.", name, named),
+		Hint:    "Delete the schedules first, on the page Schedules or with loadstone schedules delete NAME."}
+}
+
 // maxListedSinks is how many sinks an error names.
 const maxListedSinks = 10
 

@@ -71,6 +71,8 @@ type RunFilter struct {
 	Since        time.Time
 	Until        time.Time
 	Tag          map[string]string
+	// LatestOfTemplate selects the newest run of each template.
+	LatestOfTemplate bool
 	// Passed selects runs that passed, or of whose thresholds one failed; nil all.
 	Passed *bool
 	// Sort is what the list is in the order of, newest first without it; the runs that have no such figure come last.

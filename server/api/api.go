@@ -327,6 +327,7 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: "Tables", Description: "Derived tables of results, and SQL over them."},
 				{Name: "Streams", Description: "Continuous queries, their sources and sinks."},
 				{Name: "Sign-in", Description: "Sessions, passwords and API tokens."},
+				{Name: scheduleTag, Description: "Runs that start at the times of a cron expression."},
 				{Name: "Users", Description: "Who may use the server, and what for; for admins."},
 				{Name: "Audit", Description: "Who did what; for admins."},
 				{Name: tagServer, Description: "The server itself."},

@@ -1,4 +1,4 @@
-// This part holds the handlers of notifications: whom admins have told how runs ended.
+// This part holds the handlers of notifications.
 
 package api
 
@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/httpx"
 )
 
-// Notifications are whom is told how runs ended.
+// Notifications are the hooks, and their last deliveries.
 type Notifications struct {
 	Version    int64             `json:"version" doc:"0 before anything was saved; to be sent back with a change."`
 	Hooks      []notify.Hook     `json:"hooks" nullable:"false"`
@@ -25,13 +25,16 @@ type Notifications struct {
 type GivenHook struct {
 	ID         string            `json:"id,omitempty" maxLength:"100" doc:"Of a hook that there is; without it a new one is made."`
 	Name       string            `json:"name" maxLength:"200"`
-	Kind       string            `json:"kind" enum:"webhook,slack"`
-	URL        *secret.Secret    `json:"url,omitempty" maxLength:"2000" doc:"Where to; without it, that of the hook stays. Only scheme, host and port are shown again."`
-	Secret     *secret.Secret    `json:"secret,omitempty" maxLength:"500" doc:"What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none."`
-	Events     []notify.Event    `json:"events" nullable:"false" doc:"finished, failed, regressed."`
-	TemplateID string            `json:"template_id,omitempty" maxLength:"100" doc:"Tell of runs of this template alone."`
-	Tags       map[string]string `json:"tags,omitempty" doc:"Tell of runs alone that have these tags."`
-	Resume     bool              `json:"resume,omitempty" doc:"Takes over a hook that is there, as it is: it is the caller's then, and no longer suspended. What is changed is the caller's without it."`
+	Kind       string            `json:"kind" enum:"webhook,slack,email"`
+	URL        *secret.Secret    `json:"url,omitempty" maxLength:"2000" doc:"The address; left out, the saved one stays. Only scheme, host and port are shown again. Of an e-mail, the mail server: smtp://HOST:587 for STARTTLS, smtps://HOST:465 for TLS, smtp+plaintext://HOST:25 for neither TLS nor a password."`
+	Secret     *secret.Secret    `json:"secret,omitempty" maxLength:"500" doc:"The key of the signature: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Of an e-mail, the password of the mail server. Left out, the saved one stays; an empty one removes it."`
+	From       string            `json:"from,omitempty" maxLength:"300" doc:"The sender of an e-mail."`
+	To         []string          `json:"to,omitempty" maxItems:"50" doc:"The recipients of an e-mail."`
+	User       string            `json:"user,omitempty" maxLength:"300" doc:"The user of the mail server."`
+	Events     []notify.Event    `json:"events" nullable:"false" doc:"finished, regressed, threshold, failed, missed."`
+	TemplateID string            `json:"template_id,omitempty" maxLength:"100" doc:"Send notifications for runs of this template only."`
+	Tags       map[string]string `json:"tags,omitempty" doc:"Send notifications only for runs that have all of these tags."`
+	Resume     bool              `json:"resume,omitempty" doc:"Takes over an unchanged hook: the caller owns it then, and it is no longer suspended. A changed hook is the caller's in any case."`
 }
 
 type notificationSaveInput struct {
@@ -50,7 +53,7 @@ const (
 
 // RegisterNotifications adds the routes.
 func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
-	const what = "decide who is told of runs"
+	const what = "manage notifications"
 	shown := func(l notify.HookList) *notificationBody[Notifications] {
 		out := &notificationBody[Notifications]{Notifications{Version: l.Version, Hooks: l.Hooks, Deliveries: n.Deliveries()}}
 		if out.Body.Hooks == nil {
@@ -66,7 +69,7 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		notificationPath,
 		"get-notifications",
 		notificationTag,
-		"Read who is told how runs ended (admins)",
+		"Read notifications (admins)",
 		http.StatusForbidden,
 	)
 	Handle(a, read, func(ctx context.Context, _ *struct{}) (*notificationBody[Notifications], error) {
@@ -84,7 +87,7 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		notificationPath,
 		"save-notifications",
 		notificationTag,
-		"Decide who is told how runs ended (admins)",
+		"Save notifications (admins)",
 		http.StatusForbidden,
 		http.StatusConflict,
 	)
@@ -94,8 +97,17 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		}
 		given := make([]notify.HookInput, 0, len(in.Body.Hooks))
 		for _, h := range in.Body.Hooks {
-			given = append(given, notify.HookInput{Hook: notify.Hook{ID: h.ID, Name: h.Name, Kind: h.Kind, Events: h.Events,
-				TemplateID: h.TemplateID, Tags: h.Tags}, NewURL: h.URL, NewSecret: h.Secret, Resume: h.Resume})
+			given = append(given, notify.HookInput{Hook: notify.Hook{
+				ID:         h.ID,
+				Name:       h.Name,
+				Kind:       h.Kind,
+				Events:     h.Events,
+				TemplateID: h.TemplateID,
+				Tags:       h.Tags,
+				From:       h.From,
+				To:         h.To,
+				User:       h.User,
+			}, NewURL: h.URL, NewSecret: h.Secret, Resume: h.Resume})
 		}
 		l, err := n.Save(ctx, in.Body.Version, given, a.User(ctx))
 		if err != nil {
@@ -106,7 +118,7 @@ func RegisterNotifications(a *API, n *notify.Notifier, s store.Settings) {
 		return shown(l), nil
 	})
 	try := NewOperation(http.MethodPost, notificationPath+"/{id}/test", "test-notification", notificationTag,
-		"Tell a hook that it is tried, and say what came of it (admins)", http.StatusForbidden, http.StatusNotFound)
+		"Send a test of a notification (admins)", http.StatusForbidden, http.StatusNotFound)
 	Handle(a, try, func(ctx context.Context, in *IDInput) (*notificationBody[notify.Delivery], error) {
 		if err := a.Admin(ctx, what); err != nil {
 			return nil, err

@@ -34,6 +34,9 @@ type QueryQuestion struct {
 	QueryID string `json:"query_id,omitempty" pattern:"^[A-Za-z0-9-]{8,64}$" doc:"A name of the caller's, by which it can be cancelled."`
 }
 
+// RunExport is what ingestion and export have made of a run.
+type RunExport query.RunExport
+
 // QueryExport is a query whose answer becomes a file.
 type QueryExport struct {
 	SQL     string `json:"sql" minLength:"1" maxLength:"100000"`
@@ -164,6 +167,15 @@ func registerQueries(a *API, t Tables) {
 		a.AuditStatement(ctx, "query.execute", in.Body.SQL, err)
 		return &tableBody[QueryAnswer]{queryAnswerOf(answer)}, err
 	})
+	Handle(a, NewOperation(http.MethodGet, "/api/runs/{id}/export", "run-export", tagRuns,
+		"What has become of a run in the results database and in a results connection", http.StatusNotFound),
+		func(ctx context.Context, in *IDInput) (*tableBody[RunExport], error) {
+			if err := a.exists(ctx, in.ID); err != nil {
+				return nil, err
+			}
+			status, err := t.RunExport(ctx, in.ID)
+			return &tableBody[RunExport]{RunExport(status)}, err
+		})
 	cancel := NewOperation(http.MethodPost, "/api/query/cancel", "cancel-query", tableTag, "Cancel a query of one's own",
 		http.StatusNotFound)
 	cancel.Description = "Whichever server executes it."

@@ -51,6 +51,7 @@ type runList struct {
 	Since      time.Time `query:"since" doc:"RFC 3339."`
 	Until      time.Time `query:"until" doc:"RFC 3339."`
 	Tag        []string  `query:"tag,explode" maxItems:"20" doc:"key:value; may be repeated, all must match."`
+	Latest     bool      `query:"latest_of_template" doc:"Only the newest run of each template."`
 	Thresholds string    `query:"thresholds" enum:"passed,failed" doc:"Only runs whose thresholds were judged so."`
 	Sort       string    `query:"sort" enum:"created,name,qps,p50_ms,p95_ms,p99_ms,error_rate,total_ops,length,ended,status,validity,created_by,connections" default:"created" doc:"Runs without the figure come last."`
 	Order      string    `query:"order" enum:"asc,desc" default:"desc"`
@@ -196,7 +197,7 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 
 func (a *API) listRuns(ctx context.Context, in *runList) (*body[store.RunList], error) {
 	f := store.RunFilter{TemplateID: in.TemplateID, Search: in.Search, Since: in.Since, Until: in.Until,
-		Ascending: in.Order == "asc", Page: store.Page{Limit: in.Limit, Cursor: in.Cursor}}
+		LatestOfTemplate: in.Latest, Ascending: in.Order == "asc", Page: store.Page{Limit: in.Limit, Cursor: in.Cursor}}
 	if in.Sort != "created" {
 		f.Sort = store.RunSort(in.Sort)
 	}

@@ -19,6 +19,7 @@ import (
 // Tables are the derived tables as the API needs them.
 type Tables interface {
 	query.Querier
+	query.RunExports
 	// Cancel ends a query of the caller's that any server executes; ErrNotFound when there is none.
 	Cancel(ctx context.Context, caller, id string) error
 	State(ctx context.Context) (refresh.State, error)

@@ -172,6 +172,21 @@ func activeOperator(users []store.User, userID, who, does string) (u store.User,
 	return users[i], ""
 }
 
+// ActiveOperator returns a user who may start runs now; CodeForbidden says why another may not. who names the user in
+// the sentence, with what it did, and does says what a viewer does nothing of.
+func (j Authorizer) ActiveOperator(ctx context.Context, userID, who, does string) (store.User, error) {
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return store.User{}, err
+	}
+	u, why := activeOperator(users, userID, who, does)
+	if why != "" {
+		return u, &engine.Error{Code: engine.CodeForbidden, Message: why + ".",
+			Hint: "An operator or an admin saves the schedule again, and owns it then."}
+	}
+	return u, nil
+}
+
 // RecheckShare is an error with CodeForbidden when the one who made a link to a run's report then could not make
 // it now: it is no user any more, locked out, a viewer, or may not use what the run used. Any other error says that
 // this is not known.

@@ -359,6 +359,31 @@ func (w HooksWork) Recheck(ctx context.Context) error {
 	})
 }
 
+// Schedules are those of all servers of a store.
+type Schedules interface {
+	Recheck(ctx context.Context, users func(context.Context) (judge func(engine.Schedule) (why string), err error)) error
+}
+
+// SchedulesWork are the schedules: runs start in the names of their owners.
+type SchedulesWork struct {
+	Authorizer Authorizer
+	Schedules  Schedules
+}
+
+// Recheck implements Work: it suspends the schedules whose owners may start no runs any more.
+func (w SchedulesWork) Recheck(ctx context.Context) error {
+	return w.Schedules.Recheck(ctx, func(ctx context.Context) (func(engine.Schedule) string, error) {
+		users, err := w.Authorizer.Store.ListUsers(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("checking schedules: %w", err)
+		}
+		return func(v engine.Schedule) string {
+			_, why := activeOperator(users, v.OwnerID, v.Owner+", who owns the schedule,", "starts")
+			return why
+		}, nil
+	})
+}
+
 // formerAdmin says why a user decides no longer what admins decide; empty while it does. The words are those of
 // activeOperator.
 func formerAdmin(users []store.User, userID, who, does string) (why string) {

@@ -44,6 +44,7 @@ var enumerations = []enumeration{
 		engine.StageOverloading, engine.StageDone),
 	values(engine.EnrichmentPending, engine.EnrichmentRunning, engine.EnrichmentCompleted, engine.EnrichmentPartial,
 		engine.EnrichmentSkipped, engine.EnrichmentFailed),
+	values(engine.StartBegun, engine.StartDone, engine.StartSkipped, engine.StartMissed, engine.StartFailed),
 	values(engine.RuleStop, engine.RuleWebhook),
 	values(engine.RuleRunning, engine.RuleTriggered, engine.RuleEnded, engine.RuleFailed),
 	values(compare.Better, compare.Worse, compare.Same, compare.Unclear),

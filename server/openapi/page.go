@@ -31,24 +31,20 @@ func (p *docsPage) add(markup string, texts ...string) {
 	fmt.Fprintf(p, markup, args...)
 }
 
-// Page writes the document as one page without scripts.
+// Page writes the document as one page. Its only script searches it, and is a file of the page's (ui/public/docs-search.js).
 func Page(doc *huma.OpenAPI) []byte {
 	p := &docsPage{}
 	p.WriteString(pageHead)
 	p.add("<h1>%s API</h1>\n", doc.Info.Title)
 	p.add(`<p>Version %s · <a href="/api/openapi.json">openapi.json</a> · `+
 		`<a href="/api/templates/schema">JSON Schema of a template</a></p>`+"\n", doc.Info.Version)
-	p.add("<p>%s</p>\n<nav>", doc.Info.Description)
-	for _, tag := range doc.Tags {
-		p.add(`<a href="#%s">%s</a>`, url.PathEscape(tag.Name), tag.Name)
-	}
-	p.add(`<a href="#schemas">Schemas</a></nav>` + "\n")
+	p.add("<p>%s</p>\n", doc.Info.Description)
+	p.index(doc)
 	for _, tag := range doc.Tags {
 		p.add(`<section id="%s"><h2>%s</h2><p>%s</p>`+"\n", tag.Name, tag.Name, tag.Description)
 		for _, path := range sortedKeys(doc.Paths) {
-			item := doc.Paths[path]
-			for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
-				if o != nil && o.Tags[0] == tag.Name {
+			for _, o := range operations(doc.Paths[path]) {
+				if o.Tags[0] == tag.Name {
 					p.operation(o)
 				}
 			}
@@ -64,6 +60,31 @@ func Page(doc *huma.OpenAPI) []byte {
 	return []byte(p.String())
 }
 
+// index lists every operation under its tag, and has the box that the page's script searches with. Without scripts the
+// box stays hidden.
+func (p *docsPage) index(doc *huma.OpenAPI) {
+	p.add(`<label id="search" hidden>Search <input type="search" placeholder="path, summary, parameter or schema"> ` +
+		`<output></output></label>` + "\n<nav>")
+	for _, tag := range doc.Tags {
+		p.add(`<details><summary><a href="#%s">%s</a></summary><ul>`, url.PathEscape(tag.Name), tag.Name)
+		for _, path := range sortedKeys(doc.Paths) {
+			for _, o := range operations(doc.Paths[path]) {
+				if o.Tags[0] == tag.Name {
+					p.add(`<li><a href="#op-%s"><b>%s</b> <code>%s</code></a> %s</li>`, o.OperationID, o.Method, o.Path, o.Summary)
+				}
+			}
+		}
+		p.add("</ul></details>\n")
+	}
+	p.add(`<a href="#schemas">Schemas</a></nav>` + "\n")
+}
+
+// operations are those of a path, in the order of reading, creating, changing and deleting.
+func operations(item *huma.PathItem) []*huma.Operation {
+	all := []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete}
+	return slices.DeleteFunc(all, func(o *huma.Operation) bool { return o == nil })
+}
+
 func sortedKeys[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
 }
@@ -73,7 +94,13 @@ func (p *docsPage) operation(o *huma.Operation) {
 	if o.Deprecated {
 		class = ` class="old"`
 	}
-	p.add("<details"+class+"><summary><b>%s</b><code>%s</code><span>%s</span></summary>\n", o.Method, o.Path, o.Summary)
+	p.add(
+		`<details id="op-%s"`+class+"><summary><b>%s</b><code>%s</code><span>%s</span></summary>\n",
+		o.OperationID,
+		o.Method,
+		o.Path,
+		o.Summary,
+	)
 	if o.Description != "" {
 		p.add("<p>%s</p>\n", o.Description)
 	}
@@ -111,7 +138,7 @@ func (p *docsPage) content(title string, content map[string]*huma.MediaType) {
 }
 
 func (p *docsPage) schema(name string, s *huma.Schema) {
-	p.add(`<h3 id="schema-%s">%s</h3>`+"\n<table>", name, name)
+	p.add(`<section class="schema"><h3 id="schema-%s">%s</h3>`+"\n<table>", name, name)
 	for _, property := range sortedKeys(s.Properties) {
 		optional := "<br><small>optional</small>"
 		if slices.Contains(s.Required, property) {
@@ -121,7 +148,7 @@ func (p *docsPage) schema(name string, s *huma.Schema) {
 		p.WriteString(typeOf(s.Properties[property]))
 		p.add("</td><td>%s</td></tr>", s.Properties[property].Description)
 	}
-	p.add("</table>\n")
+	p.add("</table></section>\n")
 }
 
 // typeOf is the markup of a schema: a link to a component, or the type with its bounds.

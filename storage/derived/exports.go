@@ -2,9 +2,11 @@ package derived
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 )
@@ -62,4 +64,40 @@ func (d *Database) ExportedRuns(ctx context.Context, connection string) (map[str
 		_, err = pgx.ForEachRow(rows, []any{&run}, func() error { whole[run] = true; return nil })
 	}
 	return whole, wrapError("reading what is in the results connection", err)
+}
+
+// RunExport implements query.RunExports.
+func (d *Database) RunExport(ctx context.Context, runID string) (query.RunExport, error) {
+	var record query.RunRecord
+	var account query.RunAccount
+	var status query.RunExport
+	batch := &pgx.Batch{}
+	batch.Queue("SELECT parts, part_problems FROM rollup.runs WHERE run_id = $1 AND NOT provisional", runID).QueryRow(
+		func(row pgx.Row) error {
+			err := row.Scan(&record.Parts, &record.Problems)
+			if err == nil {
+				status.Record = &record
+			}
+			return ignoreNoRows(err)
+		})
+	batch.Queue(`SELECT connection, place, status, executions, views, problem, noted_at FROM rollup.exports
+		WHERE run_id = $1`, runID).QueryRow(
+		func(row pgx.Row) error {
+			err := row.Scan(&account.Connection, &account.Place, &account.Status, &account.Executions, &account.Views,
+				&account.Problem, &account.NotedAt.Time)
+			if err == nil {
+				status.Account = &account
+			}
+			return ignoreNoRows(err)
+		})
+	err := d.owner.SendBatch(ctx, batch).Close()
+	return status, wrapError("reading the export of a run", err)
+}
+
+// ignoreNoRows is nil for a query without rows.
+func ignoreNoRows(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
 }

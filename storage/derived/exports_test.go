@@ -3,6 +3,7 @@ package derived_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
@@ -41,6 +42,40 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 		if got := shown(); got != step.want {
 			t.Errorf("after epoch %d a reader sees %q, not %q", step.epoch, got, step.want)
 		}
+	}
+}
+
+// TestTheExportOfARunIsRead: what readers of rollup.exports see is what the API reads, and nothing of a run without it.
+func TestTheExportOfARunIsRead(t *testing.T) {
+	d, _, _ := open(t)
+	read := func(run string) string {
+		t.Helper()
+		e, err := d.RunExport(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := e.Account; a != nil {
+			if a.NotedAt.IsZero() {
+				t.Error("the attempt has no time")
+			}
+			return fmt.Sprintln(e.Record == nil, a.Connection, a.Place, a.Status, a.Executions, a.Views, a.Problem)
+		}
+		return fmt.Sprintln(e.Record == nil, "nothing")
+	}
+	if got := read("r"); got != "true nothing\n" {
+		t.Errorf("before the export: %s", got)
+	}
+	for i, s := range []snowflakeexport.ExportStatus{{Place: "D.S", Executions: 7, Views: []string{"V"}},
+		{Failed: true, Problem: "away"}} {
+		if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", int64(i+2)), "sf", s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := read("r"), "true sf D.S FAILED 7 [V] away\n"; got != want {
+		t.Errorf("after the export %q, not %q", got, want)
+	}
+	if got := read("another"); got != "true nothing\n" {
+		t.Errorf("another run: %s", got)
 	}
 }
 

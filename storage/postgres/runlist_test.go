@@ -38,6 +38,31 @@ func TestRunsOfAConnection(t *testing.T) {
 	}
 }
 
+// TestTheNewestRunOfEachTemplateIsListed: one run for each template, also when others are newer; runs without a template
+// are left out.
+func TestTheNewestRunOfEachTemplateIsListed(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	ctx := t.Context()
+	for i, name := range []string{"one", "two"} {
+		template, err := s.CreateTemplate(ctx, store.Template{Name: name, Config: newRun("x").Scenario})
+		must(t, err)
+		for n := range 3 {
+			run := newRun(fmt.Sprintf("%s-%d", name, n))
+			run.TemplateID, run.CreatedAt = template.TemplateID, engine.At(noon.Add(time.Duration(10*i+n)*time.Minute))
+			must(t, s.CreateRun(ctx, run))
+		}
+	}
+	other := newRun("without")
+	other.CreatedAt = engine.At(noon.Add(time.Hour))
+	must(t, s.CreateRun(ctx, other))
+	list, err := s.ListRuns(ctx, store.RunFilter{LatestOfTemplate: true})
+	must(t, err)
+	if got, want := ids(list), []string{"two-2", "one-2"}; !slices.Equal(got, want) || list.Total != 2 {
+		t.Errorf("the newest runs are %v of %d, not %v", got, list.Total, want)
+	}
+}
+
 func ids(list store.RunList) []string {
 	out := []string{}
 	for _, r := range list.Runs {

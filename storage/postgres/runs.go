@@ -345,6 +345,10 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		// The operator ? of jsonb is not used here, because add replaces it.
 		add("r.scenario_overview -> 'tags' @> ?::jsonb", tags)
 	}
+	if f.LatestOfTemplate {
+		add(`r.run_id IN (SELECT DISTINCT ON (n.template_id) n.run_id FROM run_status n WHERE n.template_id IS NOT NULL
+			ORDER BY n.template_id, n.created_at DESC, n.run_id DESC)`)
+	}
 	switch {
 	case f.Passed == nil:
 	case *f.Passed:

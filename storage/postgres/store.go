@@ -49,6 +49,7 @@ type Store struct {
 	Settings
 	Users
 	RunViewStore
+	ScheduleStore
 	AuditLog
 	RunCommandStore
 	AdmissionQueue
@@ -130,6 +131,7 @@ func openStore(ctx context.Context, dsn string, keys *keyring.Keyring, ready fun
 		marksRepo: marksRepo{Pool: pool}, RefreshQueue: RefreshQueue{Pool: pool, Limiter: NewClaimLimiter()},
 		SavedQueryStore: SavedQueryStore{Pool: pool}, RunArtifacts: RunArtifacts{Pool: pool}, Grants: Grants{Pool: pool},
 		Users: Users{Pool: pool}, RunViewStore: RunViewStore{Pool: pool},
+		ScheduleStore: ScheduleStore{Pool: pool},
 		Settings:      Settings{Pool: pool, Keys: keys},
 		retentionRepo: retentionRepo{Pool: pool},
 		AuditLog:      AuditLog{Pool: pool}, AdmissionQueue: AdmissionQueue{Pool: pool},

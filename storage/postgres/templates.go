@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -160,13 +161,29 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	return saved[0], nil
 }
 
-// DeleteTemplate implements api.TemplateStore. Runs made from it stay.
+// templateInUse is the error of a template that has schedules; refused is what the database said.
+func (s *Store) templateInUse(ctx context.Context, id string, refused error) error {
+	list, err := listSchedules(ctx, s.pool, `WHERE s.template_id = $1 ORDER BY s.schedule_name COLLATE "C"`, id)
+	if err != nil || len(list) == 0 {
+		return refused
+	}
+	names := make([]string, len(list))
+	for i, v := range list {
+		names[i] = v.Name
+	}
+	return store.TemplateScheduledError(list[0].TemplateName, names)
+}
+
+// DeleteTemplate implements api.TemplateStore. Runs made from it stay; one that has schedules is ErrInUse.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, "DELETE FROM test_templates WHERE template_id = $1", id)
+	if err = dberr.Failed("deleting template", err); errors.Is(err, store.ErrInUse) {
+		return s.templateInUse(ctx, id, err)
+	}
 	if err != nil {
-		return dberr.Failed("deleting template", err)
+		return err
 	}
 	if tag.RowsAffected() == 0 {
 		return dberr.NotFound("template", id)

@@ -89,6 +89,15 @@ export function listRuns(q: URLSearchParams): RunList {
     .filter((r) =>
       q.getAll('tag').every((t) => `${t.split(':')[0]}:${r.run.scenario_config.tags?.[t.split(':')[0]!]}` === t),
     );
+  if (q.get('latest_of_template') === 'true') {
+    const newest = new Map<string, RunHolder>();
+    for (const r of all) {
+      const before = newest.get(r.run.template_id ?? '');
+      if (!before || (r.run.created_at ?? '') > (before.run.created_at ?? '')) newest.set(r.run.template_id ?? '', r);
+    }
+    newest.delete('');
+    all.splice(0, all.length, ...newest.values());
+  }
   const from = Number(q.get('cursor') ?? 0);
   const limit = Number(q.get('limit') ?? 50);
   return {

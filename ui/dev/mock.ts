@@ -37,6 +37,7 @@ import { notificationRoutes, seedNotifications } from './notifications';
 import { prices } from './prices';
 import { Refusal } from './refusal';
 import { retentionRoutes } from './retention';
+import { scheduleRoutes, seedSchedules } from './schedules';
 import {
   addBuiltins,
   addConnection,
@@ -83,6 +84,7 @@ addBuiltins();
 if (!flags.empty) {
   seed();
   seedNotifications();
+  seedSchedules();
   seedViews();
 }
 
@@ -122,6 +124,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ...exploreRoutes,
   ...failureRoutes,
   ...notificationRoutes,
+  ...(scheduleRoutes as unknown as [string, RegExp, Handle][]),
   ...([...viewRoutes, ...noteRoutes, ...extraRoutes] as unknown as [string, RegExp, Handle][]),
   ...([...tableRoutes, ...queryRoutes, ...streamRoutes, ...retentionRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
@@ -180,7 +183,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     'GET',
     /^\/api\/info$/,
     () => ({
-      version: '0.1.0',
+      version: '0.2.0',
       go_version: 'go1.26.0',
       started_at: iso(Date.now() - 7200_000),
       data_dir_free_bytes: 81_233_412_096,
@@ -286,6 +289,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
     },
   ],
+  ['GET', /^\/api\/runs\/([^/]+)\/export$/, () => ({ record: null, account: null })],
   ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
   ['GET', /^\/api\/v1\/prices$/, () => prices],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => findOr404(runs, id, 'run').summary ?? {}],

@@ -151,7 +151,7 @@ for (const [what, text] of Object.entries(texts))
           assert.equal(visibleText.owned, undefined, 'a text was carried out');
           assert.equal(visibleText.width, width, 'the page is too wide');
           if (visibleText.shown > 0) shown++;
-          assert.equal(await page.getByRole('heading', { name: 'This page broke.' }).count(), 0);
+          assert.equal(await page.getByRole('heading', { name: 'This page stopped working.' }).count(), 0);
         });
       assert.ok(shown > pages.length / 2, `only ${shown} of ${pages.length} pages showed the text at all`);
       assert.deepEqual(wrong, []);

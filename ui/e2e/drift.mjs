@@ -1,6 +1,7 @@
 // The baseline of a template on a real server: set, compared, drawn over time, removed.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
+import { opensAbout } from './steps.mjs';
 
 /** comparesWithABaseline makes the first steps' run the baseline, runs its template again, and compares. */
 export async function comparesWithABaseline(page, base) {
@@ -8,9 +9,10 @@ export async function comparesWithABaseline(page, base) {
   await page.locator('tbody a.name', { hasText: 'first steps' }).first().click();
   const first = await page.waitForURL(/\/runs\//).then(() => new URL(page.url()).pathname.split('/').at(-1));
   const against = page.getByRole('region', { name: 'Against the baseline' });
-  await against.getByText('No run is the baseline of this template.').waitFor();
+  await opensAbout(page);
+  await against.getByText('This template has no baseline.').waitFor();
   await against.getByRole('button', { name: 'Make this the baseline' }).click();
-  await against.getByText('held against this one').waitFor();
+  await against.getByText('compared with this run').waitFor();
 
   await page.getByRole('button', { name: 'Run again' }).click();
   await page.waitForURL((url) => /\/runs\//.test(url.pathname) && !url.pathname.includes(first));
@@ -45,6 +47,6 @@ export async function comparesWithABaseline(page, base) {
     .getByRole('link')
     .click();
   await page.waitForURL(`${base}/runs/${first}`);
-  await against.getByRole('button', { name: 'No longer the baseline' }).click();
-  await against.getByText('No run is the baseline of this template.').waitFor();
+  await against.getByRole('button', { name: 'Remove baseline' }).click();
+  await against.getByText('This template has no baseline.').waitFor();
 }

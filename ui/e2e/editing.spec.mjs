@@ -11,7 +11,7 @@ test('a mark of a run', async (t) => {
   const id = await find(page, 'first run', 'COMPLETED');
   const marks = async () => (await (await page.request.get(`${base}/api/v1/runs/${id}/marks`)).json()).marks;
   const dialog = page.getByRole('dialog');
-  const second = dialog.getByLabel('At second of the run');
+  const second = dialog.getByLabel('Second of the run');
   const text = dialog.getByLabel('What happened');
   const save = dialog.getByRole('button', { name: 'Save mark' });
   const opens = async () => {
@@ -77,7 +77,7 @@ test('the role of a user', async (t) => {
       const detail = 'The role of grace was changed by somebody else, after you had opened it: it is viewer now.';
       await route.fulfill({ status: 409, json: { code: 'conflict', detail, hint: 'load it again' } });
     });
-    await page.goto(`${base}/settings`);
+    await page.goto(`${base}/settings/users`);
     const role = page.getByLabel(/^Role of /).last();
     const before = await role.inputValue();
     await role.selectOption(before === 'admin' ? 'operator' : 'admin');
@@ -135,7 +135,7 @@ test('own SQL', async (t) => {
       hasText: /it is no whole number\. It is for orders\.id\. Cure: choose the generator Range\./,
     });
     await fault.waitFor();
-    await page.locator('.tried').getByText('It failed.').waitFor();
+    await page.locator('.tried').getByText('The statement failed.').waitFor();
     await accessible(page, 'a statement with a fault');
     await text.fill('SELECT 2 FROM orders WHERE id = :id');
     await fault.waitFor({ state: 'detached' });
@@ -151,7 +151,7 @@ test('a new template without any database', async (t) => {
     const connection = page.getByLabel('Connection', { exact: true });
     await connection.waitFor();
     assert.equal(await connection.inputValue(), '');
-    assert.deepEqual(await connection.locator('option').allInnerTexts(), ['Choose…', 'Spelled out here…']);
+    assert.deepEqual(await connection.locator('option').allInnerTexts(), ['Choose…', 'Address in this template…']);
     await accessible(page, 'a template without a database');
     await page.getByRole('link', { name: 'New connection' }).first().click();
     await page.waitForURL(`${base}/connections?new=postgres`);
@@ -198,7 +198,7 @@ test('a connection that was tested before it was saved', async (t) => {
     const first = tested(/^\/api\/connections\/test$/);
     await dialog.getByRole('button', { name: 'Test connection' }).click();
     await first;
-    await dialog.getByText('It answers.').waitFor();
+    await dialog.getByText('Connected.').waitFor();
     const again = tested(/^\/api\/connections\/[^/]+\/test$/);
     await dialog.getByRole('button', { name: 'Save connection' }).click();
     await again;

@@ -72,7 +72,7 @@ export async function isSavedByTwo(context, base) {
     'the first is saved',
   );
   await two.keyboard.press('Control+s');
-  const conflict = two.getByRole('region', { name: /was saved elsewhere/ });
+  const conflict = two.getByRole('region', { name: /saved this template while/ });
   const differs = (await conflict.locator('.diff').innerText()).replaceAll('\u00a0', ' ');
   for (const line of [
     'table_name: shared_orders',
@@ -81,7 +81,7 @@ export async function isSavedByTwo(context, base) {
     'duration_seconds: 25',
   ])
     assert.ok(differs.includes(line), `${line} is not in the difference:\n${differs}`);
-  await conflict.getByRole('button', { name: 'Save mine over it' }).click();
+  await conflict.getByRole('button', { name: 'Overwrite with mine' }).click();
   await conflict.waitFor({ state: 'hidden' });
   await one.reload();
   await until(

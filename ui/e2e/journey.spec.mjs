@@ -355,14 +355,14 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     await step('sees what is sent elsewhere', () => exportsTelemetry(page, base, process.env.RECEIVER_URL));
 
   await step('makes a token by which nodes join, and ends it', async () => {
-    const panel = page.getByRole('region', { name: 'Tokens to join' });
+    const panel = page.getByRole('region', { name: 'Join tokens' });
     await panel.getByRole('button', { name: 'New token' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Nodes').fill('3');
     await dialog.getByLabel('Valid for').selectOption({ label: '1 day' });
     await dialog.getByRole('button', { name: 'Make token' }).click();
     await dialog.getByText(/^LOADSTONE_JOIN=lsn_\S+ loadstone worker --listen HOST:9090/).waitFor();
-    await dialog.getByRole('button', { name: 'I have copied it' }).click();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     const row = panel.getByRole('row').filter({ hasText: 'by admin' }).filter({ hasText: '3 nodes may join' });
     await row.getByText(/^in 2[34] h$/).waitFor();
     assert.doesNotMatch(await panel.innerText(), /lsn_/, 'the secret is shown once');

@@ -18,9 +18,9 @@ export async function sendsNotifications(page, base) {
   await once(receiver, 'listening');
   try {
     const name = `hook ${Date.now()}`;
-    await page.goto(`${base}/settings`);
+    await page.goto(`${base}/settings/notifications`);
     const panel = page.getByRole('region', { name: 'Notifications' });
-    await panel.getByText('Nobody is told yet').waitFor();
+    await panel.getByText('No notifications yet').waitFor();
     await panel.getByRole('button', { name: 'New notification' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Name', { exact: true }).fill(name);
@@ -32,7 +32,7 @@ export async function sendsNotifications(page, base) {
     await dialog.getByRole('checkbox', { name: /^Finished/ }).check();
     await dialog.getByLabel('With tags').fill('team');
     await dialog.getByRole('button', { name: 'Save notification' }).click();
-    await dialog.getByText('Line 1 is no tag').waitFor();
+    await dialog.getByText('Line 1 is not a tag').waitFor();
     await dialog.getByLabel('With tags').fill('team:search');
     await dialog.getByRole('button', { name: 'Save notification' }).click();
     await dialog.waitFor({ state: 'detached' });
@@ -42,14 +42,14 @@ export async function sendsNotifications(page, base) {
     assert.doesNotMatch(await panel.innerText(), /the-path/, 'the path of an address can be a secret');
 
     await row.getByRole('button', { name: `Send a test to ${name}` }).click();
-    await row.getByText('Arrived').waitFor();
+    await row.getByText('Delivered').waitFor();
     assert.equal(received.length, 1);
     assert.equal(received[0].path, '/the-path');
     assert.equal(received[0].body.event, 'test');
     assert.match(received[0].headers['x-loadstone-signature'], /^sha256=[0-9a-f]{64}$/);
 
     await row.getByRole('button', { name: `Change ${name}` }).click();
-    await dialog.getByRole('checkbox', { name: 'Sign no more' }).check();
+    await dialog.getByRole('checkbox', { name: 'Stop signing' }).check();
     await dialog.getByRole('checkbox', { name: /^Finished/ }).uncheck();
     await dialog.getByRole('button', { name: 'Save notification' }).click();
     await dialog.waitFor({ state: 'detached' });

@@ -1,5 +1,6 @@
 // Page states that need a click or a key, on the mock server; each is checked by shot.
 import assert from 'node:assert/strict';
+import { opensAbout } from './steps.mjs';
 
 /** views: the menu, saving, and shared views. */
 async function views({ page, open, shot, step }) {
@@ -33,8 +34,8 @@ async function parameters({ page, open, shot, step, find, width, height }) {
   await step('parameters of failed executions', async () => {
     await open(`/runs/${await find('orders under contention')}?tab=errors`, 'What failed, by statement');
     await page.getByRole('button', { name: 'Parameters of 23505 in insert' }).click();
-    await shown.getByText('The values are kept, and not shown.').waitFor();
-    await shown.getByText('There was no room for 1,207 further executions').waitFor();
+    await shown.getByText('The values are stored but not shown.').waitFor();
+    await shown.getByText('No space was left for 1,207 more executions').waitFor();
     await begins();
     await shot('parameters of failed executions');
     await shown.getByRole('button', { name: 'Show values' }).click();
@@ -44,7 +45,7 @@ async function parameters({ page, open, shot, step, find, width, height }) {
   await step('parameters of an execution', async () => {
     await open(`/runs/${await find('first run')}?tab=executions`, 'Single executions');
     await page
-      .getByRole('button', { name: /^more of execution/ })
+      .getByRole('button', { name: /^Show details of execution/ })
       .first()
       .click();
     await page.locator('.execution-details').getByText('4 executions with parameters.').waitFor();
@@ -67,14 +68,14 @@ async function parameters({ page, open, shot, step, find, width, height }) {
 /** tables: a suspended table and a failed run are retried. */
 async function tables({ page, base, open, shot, step }) {
   const again = async (path, button) => {
-    await open(path, /not tried any more/);
+    await open(path, /no longer retries it/);
     await page.getByRole('button', { name: button, exact: true }).click();
-    await page.getByText(/not tried any more/).waitFor({ state: 'detached' });
+    await page.getByText(/no longer retries it/).waitFor({ state: 'detached' });
   };
   await step('tables that are tried again', async () => {
     await again('/table/cost%20by%20%22size%22', 'Resume');
     await shot('a failed table that was resumed');
-    await open('/table/exported_executions', 'One run could not be taken in');
+    await open('/table/exported_executions', '1 run could not be ingested');
     await shot('a run that is left alone');
     await again('/table/exported_executions', 'Try again');
     await page.request.post(`${base}/mock/tables/fail`);
@@ -101,7 +102,7 @@ async function editorStates({ page, base, open, shot, step }) {
     await page.getByText('U+202E').waitFor();
     assert.equal(await page.locator('.yaml-text .unseen').count(), 2);
     await shot('a template with characters that nobody sees');
-    await page.getByRole('button', { name: 'Take them out', exact: true }).click();
+    await page.getByRole('button', { name: 'Remove them', exact: true }).click();
     assert.match(await yaml.inputValue(), /^name: first txt\.exe\ntarget: .*"orders"/);
     await page.getByText('U+202E').waitFor({ state: 'detached' });
     await page.evaluate(() => sessionStorage.clear());
@@ -112,9 +113,11 @@ async function editorStates({ page, base, open, shot, step }) {
 async function baselines({ page, open, shot, step, find }) {
   const against = page.getByRole('region', { name: 'Against the baseline' });
   await step('a run beside its baseline', async () => {
-    await open(`/runs/${await find('orders under contention')}`, 'No run is the baseline of this template.');
+    await open(`/runs/${await find('orders under contention')}`, 'Latency heat map');
+    await opensAbout(page);
+    await against.getByText('This template has no baseline.').waitFor();
     await against.getByRole('button', { name: 'Make this the baseline' }).click();
-    await against.getByText('held against this one').waitFor();
+    await against.getByText('compared with this run').waitFor();
     await shot('a run that is the baseline');
     await open(`/runs/${await find('checkout peak', 'COMPLETED')}`, 'Against the baseline');
     await against.getByRole('link', { name: 'Compare' }).waitFor();
@@ -123,9 +126,9 @@ async function baselines({ page, open, shot, step, find }) {
     await page.locator('.drift-picture[role=img] .dot.baseline').waitFor();
     await page.getByText(/compared runs (is|are) worse than the baseline/).waitFor();
     await shot('drift over time');
-    await open(`/runs/${await find('orders under contention')}`, 'held against this one');
-    await against.getByRole('button', { name: 'No longer the baseline' }).click();
-    await against.getByText('No run is the baseline of this template.').waitFor();
+    await open(`/runs/${await find('orders under contention')}`, 'compared with this run');
+    await against.getByRole('button', { name: 'Remove baseline' }).click();
+    await against.getByText('This template has no baseline.').waitFor();
   });
 }
 

@@ -67,7 +67,7 @@ for (const theme of ['light', 'dark'])
         ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
         ['live run', `/runs/${live}`, 'Latency heat map'],
         ['prepared run', `/runs/${await find('index rebuild')}`, 'This run would fail'],
-        ['a run stopped by a rule', `/runs/${await find('stopped by a rule')}`, 'Stopped the run'],
+        ['a run stopped by a rule', `/runs/${await find('stopped by a rule')}`, /Rule .slow. triggered/],
         ['failed run', `/runs/${await find('memory guard')}`, 'Guardrail triggered'],
         ...[
           ['overview', 'Latency heat map'],
@@ -78,7 +78,7 @@ for (const theme of ['light', 'dark'])
           ['slowest', 'Slowest'],
           ['executions', 'Single executions'],
           ['accounting', 'Everything is accounted for'],
-          ['environment', 'Made with'],
+          ['environment', 'Environment'],
           ['log', 'Log'],
           ['export', 'Executions, CSV'],
         ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
@@ -98,9 +98,9 @@ for (const theme of ['light', 'dark'])
         ['a damaged plugin', '/plugins?plugin=counters@0.9.0', 'is damaged'],
         ['nodes', '/nodes', 'Unreachable'],
         ['tables', '/tables', 'Late'],
-        ['a failed table', '/table/cost%20by%20%22size%22', 'is not tried any more'],
+        ['a failed table', '/table/cost%20by%20%22size%22', 'no longer retries it'],
         ['a table not made yet', '/table/warehouse%20hours', 'No refresh yet'],
-        ['a new table', '/tables/new', 'The first 50 rows'],
+        ['a new table', '/tables/new', 'First 50 rows'],
         ['a query that is gone', '/query?saved=nobodys', 'There is no saved query'],
         ['a query', '/query?saved=P95%20by%20night', 'P95 by night'],
         ['Explore, nothing asked', '/explore', 'This run against the last ten'],
@@ -118,8 +118,15 @@ for (const theme of ['light', 'dark'])
         ['a query that failed', '/streams?query=busy_node&show=workers', 'Put that right'],
         ['a query that is stuck', '/streams?query=far_away', 'was lost'],
         ['a query that was dropped', '/streams?query=nobody', 'There is no query nobody'],
-        ['settings', '/settings', 'grace@example.com'],
-        ['no such page', '/nowhere', 'There is no such page'],
+        ['settings', '/settings', 'Your account'],
+        ['settings, users', '/settings/users', 'grace@example.com'],
+        ['settings, tokens', '/settings/tokens', 'nightly pipeline'],
+        ...['notifications', 'links', 'prices', 'retention', 'server'].map((p) => [
+          `settings, ${p}`,
+          `/settings/${p}`,
+          { links: 'Links to reports', server: 'This server' }[p] ?? p.charAt(0).toUpperCase() + p.slice(1),
+        ]),
+        ['no such page', '/nowhere', 'Page not found'],
       ];
       for (const [name, path, text] of pages)
         await step(name, async () => {
@@ -142,7 +149,7 @@ for (const theme of ['light', 'dark'])
       });
       if (width === 390)
         await step('the menu of a table stands beside its name, whatever its state', async () => {
-          await open('/tables', 'Not made yet');
+          await open('/tables', 'Not built yet');
           for (const row of await page.locator('.derived tbody tr').all()) {
             const name = await row.locator('a.name').boundingBox();
             const menu = await row.locator('td.act button').boundingBox();

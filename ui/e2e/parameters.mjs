@@ -29,7 +29,7 @@ export async function looksAtParameters(page, base) {
   await page.getByRole('tab', { name: /^Errors/ }).click({ timeout: 60_000 });
   await page.getByRole('button', { name: 'Parameters of 22012 in divides' }).click();
   const shown = page.locator('.parameters');
-  await shown.getByText('The values are kept, and not shown.').waitFor();
+  await shown.getByText('The values are stored but not shown.').waitFor();
   await shown.getByText('text(16)').first().waitFor();
   assert.equal(await shown.getByText('Smith').count(), 0, 'a value is shown unasked');
   await shown.getByRole('button', { name: 'Show values' }).click();

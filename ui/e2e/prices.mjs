@@ -3,7 +3,7 @@ import { until } from './steps.mjs';
 
 /** editsPrices makes an invalid edit, a valid one, and reverts it. */
 export async function editsPrices(page, base) {
-  await page.goto(`${base}/settings`);
+  await page.goto(`${base}/settings/prices`);
   const panel = page.getByRole('region', { name: 'Price list' });
   const says = (what) =>
     until(
@@ -35,8 +35,8 @@ export async function editsPrices(page, base) {
   await page.reload();
   await says(/A credit costs\s+2\.25 USD[^]*by admin/);
   await panel.getByRole('button', { name: 'Edit' }).click();
-  await panel.getByRole('button', { name: 'Back to the list of the server' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Take it away' }).click();
-  await page.getByText('The saved price list was taken away.').waitFor();
+  await panel.getByRole('button', { name: 'Remove this list' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove price list' }).click();
+  await page.getByText('Price list removed.').waitFor();
   await says(/A credit costs\s+3 USD/);
 }

@@ -87,7 +87,7 @@ export async function keepsQueries(page, other, base, step) {
 /** looksAtTables checks that viewers see no actions. */
 export async function looksAtTables(page, base, step) {
   const role = (role) => page.request.post(`${base}/mock/role`, { data: { role } });
-  const offered = ['Refresh now', 'Suspend', 'Resume', 'Save as…', 'Make table', 'Mark', 'Run again'];
+  const offered = ['Refresh now', 'Suspend', 'Resume', 'Save as…', 'Create table', 'Mark', 'Run again'];
   const count = async () => {
     const found = [];
     for (const name of offered)
@@ -122,7 +122,7 @@ export async function looksAtTables(page, base, step) {
     await page.getByText('run_summary').first().waitFor();
     assert.deepEqual(await count(), []);
     await page.goto(`${base}/table/quiet/edit`);
-    await page.getByText('Tables are made and changed by operators').waitFor();
+    await page.getByText('Only operators can create and change tables').waitFor();
     await accessible(page, 'an editor for who may not edit');
   });
   await role('admin');
@@ -143,7 +143,7 @@ export async function sortsOnAPhone(page, base, step) {
     assert.ok(!rises(newest) && !rises(newest.toReversed()), 'the newest first are in no order of names');
     const same = (want) => (got) => JSON.stringify(got) === JSON.stringify(want);
     await until(names, (got) => got.length > 0 && rises(got), 'runs by name', 5_000);
-    await page.getByRole('button', { name: 'Smallest first: turn the order' }).click();
+    await page.getByRole('button', { name: 'Ascending: reverse the order' }).click();
     await until(names, (got) => got.length > 0 && rises(got.toReversed()), 'runs by name, the last first', 5_000);
     await page.getByLabel('Order', { exact: true }).selectOption('Newest first');
     await until(names, same(newest), 'the newest first', 5_000);

@@ -155,7 +155,7 @@ test('several runs at once', async (t) => {
     await more(2, 'Add a tag');
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Tag, as name:value').fill('no tag');
-    await dialog.getByText('Write it as name:value.').waitFor();
+    await dialog.getByText('Use the form name:value.').waitFor();
     await dialog.getByLabel('Tag, as name:value').fill('ticket:PERF-7');
     await dialog.getByRole('button', { name: 'Add tag' }).click();
     await page.getByText('2 runs were tagged.').waitFor();
@@ -237,7 +237,7 @@ test('single executions', async (t) => {
     );
     await filters.getByLabel('up to, ms').fill('2');
     await filters.getByLabel('up to, ms').press('Enter');
-    await page.getByText('Up to is not more than Above.').waitFor();
+    await page.getByText('“Up to” must exceed “Above”.').waitFor();
     await page.getByRole('button', { name: 'Clear filters' }).click();
     await page.waitForURL((u) => u.search === '?tab=executions');
   });
@@ -321,7 +321,7 @@ test('a comparison asks for the baseline against each of the others', async (t) 
   });
   await step('without one that is taken out', async () => {
     await page.getByLabel('Actions for run 2').click();
-    await page.getByRole('menuitem', { name: 'Take it out' }).click();
+    await page.getByRole('menuitem', { name: 'Remove from comparison' }).click();
     await page.waitForURL((u) => u.searchParams.get('runs') === `${ids[0]},${ids[2]}`);
     assert.equal(await figures.locator('tbody tr').count(), 2);
   });

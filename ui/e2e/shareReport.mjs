@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { pathToFileURL } from 'node:url';
 import { accessible } from './axe.mjs';
-import { complaints, until } from './steps.mjs';
+import { complaints, until, opensAbout } from './steps.mjs';
 
 /** openReport opens a report and records requests it must not make. */
 async function openReport(browser, address, name, prepare) {
@@ -31,9 +31,10 @@ export async function sharesTheReport(page, browser, base, prepare, reads) {
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Note', { exact: true }).fill('<img src=x onerror=alert(1)> with the index');
   await dialog.getByLabel(/^Tags/).fill('ticket PERF-1');
-  await dialog.getByText('Line 1 is no tag').waitFor();
+  await dialog.getByText('Line 1 is not a tag').waitFor();
   await dialog.getByLabel(/^Tags/).fill('ticket:PERF-1');
   await dialog.getByRole('button', { name: 'Save' }).click();
+  await opensAbout(page);
   await page.getByRole('region', { name: 'Note' }).getByText('with the index').waitFor();
   await page.getByRole('link', { name: 'ticket: PERF-1' }).waitFor();
 
@@ -87,7 +88,7 @@ export async function sharesTheReport(page, browser, base, prepare, reads) {
   await dialog.getByLabel('Valid for').selectOption({ label: '1 day' });
   await dialog.getByRole('button', { name: 'Make link' }).click();
   const link = (await dialog.locator('pre.code').innerText()).trim();
-  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
   const stranger = await openReport(browser, link, name, prepare);
   try {
     await reads(stranger.page);
@@ -95,9 +96,9 @@ export async function sharesTheReport(page, browser, base, prepare, reads) {
     assert.equal((await stranger.page.request.get(`${base}/api/runs`)).status(), 401, 'a link opens nothing else');
     await page.getByRole('tab', { name: 'Export' }).click();
     const links = page.getByRole('region', { name: 'Links to reports' });
-    await links.getByText('Works').waitFor();
+    await links.getByText('Active').waitFor();
     await links.getByRole('button', { name: /^End the link/ }).click();
-    await dialog.getByRole('button', { name: 'End link' }).click();
+    await dialog.getByRole('button', { name: 'Revoke link' }).click();
     await links.getByText('No link yet').waitFor();
     await stranger.page.reload();
     await stranger.page.getByRole('heading', { name: 'This link leads nowhere' }).waitFor();

@@ -46,7 +46,7 @@ export async function signsOutCleanly(page, base) {
     await own.getByText(name).first().waitFor();
     assert.equal(await own.evaluate(() => sessionStorage.getItem('kept')), 'yes', 'this browser keeps pages');
 
-    await own.goto(`${base}/settings`);
+    await own.goto(`${base}/settings/account`);
     await own.getByRole('button', { name: 'Sign out' }).click();
     await form().waitFor();
     await goesBack('after signing out');

@@ -6,19 +6,32 @@ import { until } from './steps.mjs';
 export async function takesFirstSteps(page, base) {
   await page.goto(`${base}/start`);
   await page.getByLabel('Connection', { exact: true }).selectOption('playground');
-  const run = page.getByRole('button', { name: 'Run it' });
-  assert.ok(await run.isDisabled(), 'nothing runs before it was looked at');
-  await page.getByRole('button', { name: 'Check it, without load' }).click();
+  await page.getByRole('button', { name: 'Create a sample table' }).click();
+  await page.getByRole('button', { name: 'Check only' }).click();
   await page.getByRole('list', { name: 'Checks' }).waitFor({ timeout: 60_000 });
-  await run.click();
-  const means = page.getByRole('region', { name: 'What it means' });
+  await page.getByRole('button', { name: 'Check and run' }).click();
+  const means = page.getByRole('region', { name: 'Result', exact: true });
   await until(
     () => means.innerText(),
-    (s) => /operations were measured/.test(s) && /not the most that the table can take/.test(s),
+    (s) => /The run measured .* operations/.test(s) && /not the limit of the table/.test(s),
     'what the run means',
     90_000,
   );
-  await means.getByRole('link', { name: 'change it' }).click();
+  for (const chart of ['Throughput', 'Latency']) await means.getByRole('application', { name: chart }).waitFor();
+  const run = (await means.getByRole('link', { name: 'Open the run' }).getAttribute('href')).split('/').at(-1);
+
+  // The next question keeps the connection and the table.
+  await means.getByRole('link', { name: 'Where is the limit?' }).click();
+  await page.getByLabel('Objective: P95 under').waitFor();
+  assert.equal(await page.getByLabel('Connection', { exact: true }).inputValue(), 'playground');
+  assert.equal(await page.getByLabel('Table', { exact: true }).inputValue(), 'first_steps');
+  await page.goto(`${base}/start?run=${run}`);
+
+  // Its tables are listed, with search.
+  await page.getByRole('button', { name: 'Read an existing table' }).click();
+  await page.getByPlaceholder(/^Search \d+ tables$/).fill('first_st');
+  await page.getByRole('radiogroup', { name: 'Tables' }).getByText('first_steps', { exact: true }).click();
+  await means.getByRole('link', { name: 'Change its template' }).click();
   await until(
     () => page.getByLabel('Name', { exact: true }).inputValue(),
     (s) => s.startsWith('first steps: playground'),
@@ -30,5 +43,10 @@ export async function takesFirstSteps(page, base) {
     () => page.getByLabel('Name', { exact: true }).inputValue(),
     (s) => s === 'how many lookups',
     'the example in the form',
+  );
+  assert.equal(
+    await page.getByLabel('Table', { exact: true }).inputValue(),
+    'first_steps',
+    'the example takes over the table of the last run',
   );
 }

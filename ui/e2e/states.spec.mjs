@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { accessible } from './axe.mjs';
 import { mockServer, onMock } from './mock.mjs';
 import { showsStreams } from './streams.mjs';
-import { exactTile, until } from './steps.mjs';
+import { exactTile, opensAbout, until } from './steps.mjs';
 
 const { base, open, find } = onMock(8197);
 
@@ -118,7 +118,7 @@ test('tags, workers and guardrails', async (t) => {
     const box = page.getByLabel('Filter by tag');
     await box.fill('nonsense');
     await box.press('Enter');
-    await page.getByText('Write it as name:value').waitFor();
+    await page.getByText('Use the form name:value').waitFor();
     await box.fill('ticket: NONE-1');
     await box.press('Enter');
     await page.getByText('No run matches').waitFor();
@@ -131,6 +131,7 @@ test('tags, workers and guardrails', async (t) => {
   });
   await step('guardrails show value and limit', async () => {
     await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
+    await opensAbout(page);
     await page.getByRole('region', { name: 'Guardrails' }).getByText('of 90 %').waitFor();
   });
   assert.deepEqual(wrong, []);
@@ -140,7 +141,7 @@ test('a phone', async (t) => {
   const { page, step, wrong } = await open(t, { viewport: { width: 390, height: 844 } });
   await step('reaches every place from the bottom bar', async () => {
     for (const name of ['Plugins', 'Settings']) {
-      await page.getByRole('button', { name: 'More places' }).click();
+      await page.getByRole('button', { name: 'More pages' }).click();
       await page.getByRole('menuitem', { name }).click();
       await page.getByRole('heading', { name, exact: true }).waitFor();
     }
@@ -148,8 +149,8 @@ test('a phone', async (t) => {
   await step('shows whose tokens there are, no name broken within a word', async () => {
     for (const name of ['nightly-pipeline-of-the-warehouse', 'x'.repeat(100)])
       await page.request.post(`${base}/api/auth/tokens`, { data: { name, scope: 'run', expires_in_days: 7 } });
-    await page.goto(`${base}/settings`);
-    const everybodys = page.getByRole('region', { name: 'Everybody' });
+    await page.goto(`${base}/settings/tokens`);
+    const everybodys = page.getByRole('region', { name: 'Tokens and sessions of all users' });
     for (const name of ['nightly-pipeline-of-the-warehouse', 'grace@example.com']) {
       const shown = everybodys.getByText(name, { exact: true }).first();
       await shown.waitFor();
@@ -176,7 +177,7 @@ test('results', async (t) => {
   await step('a run whose thresholds failed names them', async () => {
     await page.goto(`${base}/runs/${await find(page, 'orders under contention')}`);
     await page.locator('.verdict.bad', { hasText: 'error_rate < 0.001' }).waitFor();
-    await page.getByText("may show the generator's limit").waitFor();
+    await page.getByText('may show the limit of the generator').waitFor();
   });
   await step('records that are missing are seen', async () => {
     await page.goto(`${base}/runs/${await find(page, 'lost records')}?tab=accounting`);
@@ -210,7 +211,7 @@ test('templates', async (t) => {
     await page.getByRole('link', { name: 'Connections' }).click();
     await page.getByRole('heading', { name: 'Connections', level: 1 }).waitFor(); // the editor is gone
     await page.goBack();
-    await page.getByText('Your unsaved changes are back.').waitFor();
+    await page.getByText('Your unsaved changes were restored.').waitFor();
     assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'first run');
   });
   await step('an open loop has a rate, and stages with their curve', async () => {
@@ -220,7 +221,7 @@ test('templates', async (t) => {
     await page.getByRole('button', { name: 'Add stage' }).click();
     await page.getByLabel('Stage 1: rate').fill('2000');
     await page.getByRole('img', { name: 'The stages as a curve, up to 2,000' }).waitFor();
-    await page.getByText('They make up the measurement: 30 s.').waitFor();
+    await page.getByText('The stages last 30 s.').waitFor();
     await page.getByLabel('Rate at the start').waitFor();
     assert.equal(await page.getByLabel('Duration', { exact: true }).count(), 0);
     await page.getByLabel('Load mode').selectOption('CONCURRENCY');
@@ -257,11 +258,11 @@ test('keyboard', async (t) => {
     await page.goto(`${base}/history`);
     await page.locator('tbody a.name').nth(2).waitFor();
     for (const key of ['j', 'x', 'j', 'j', 'x']) await page.keyboard.press(key);
-    await page.getByText('2 runs marked').waitFor();
+    await page.getByText('2 runs selected').waitFor();
     const chosen = await page.locator('tbody input[type=checkbox]').evaluateAll((all) => all.map((b) => b.checked));
     assert.deepEqual(chosen.slice(0, 4), [true, false, true, false]);
     await page.keyboard.press('x');
-    await page.getByText('1 run marked').waitFor();
+    await page.getByText('1 run selected').waitFor();
   });
   assert.deepEqual(wrong, []);
 });
@@ -284,7 +285,7 @@ test('plugins', async (t) => {
     let sent = 0;
     page.on('request', (r) => r.method() === 'POST' && r.url().endsWith('/api/plugins') && sent++);
     await choose.setInputFiles(file('big.wasm', Buffer.alloc((8 << 20) + 1)));
-    await page.getByText('a plugin has at most 8 MB').waitFor();
+    await page.getByText('A plugin may have at most 8 MB').waitFor();
     assert.equal(sent, 0);
   });
   await step('progress is shown, and an upload can be cancelled', async () => {
@@ -303,7 +304,7 @@ test('plugins', async (t) => {
       return d;
     });
     await page.dispatchEvent('.dropzone', 'dragover', { dataTransfer: transfer });
-    await page.getByText('Let go to upload it').waitFor();
+    await page.getByText('Release to upload').waitFor();
     await page.dispatchEvent('.dropzone', 'drop', { dataTransfer: transfer });
     await page.getByText('counters 1.2.0 passed quarantine and is stored, disabled.').waitFor();
     await page.getByRole('region', { name: 'counters@1.2.0' }).getByText('Disabled').waitFor();
@@ -361,14 +362,14 @@ test('comparing runs', async (t) => {
   await step('runs are marked in the list', async () => {
     await page.goto(`${base}/history`);
     await page.getByLabel('Compare first run').first().check();
-    await page.getByText('mark another one to compare it with').waitFor();
+    await page.getByText('select one more to compare').waitFor();
     assert.equal(await page.getByRole('button', { name: 'Compare', exact: true }).isDisabled(), true);
     await page.getByLabel('Compare orders under contention').check();
     await page.getByText('the first is the baseline').waitFor();
     assert.match(page.url(), new RegExp(`selected=${first}%2C${bad}`));
   });
   await step('the trend of a figure is drawn over them', async () => {
-    const trend = page.getByRole('region', { name: 'Trend of 2 marked runs' });
+    const trend = page.getByRole('region', { name: 'Trend of 2 selected runs' });
     await page.getByRole('button', { name: 'Trend', exact: true }).click();
     await trend.getByText(/^P95 of 2 runs: .* ms to .* ms, the newest .* ms\.$/).waitFor();
     assert.equal(await trend.locator('.drift-picture[role=img] .dot').count(), 2);
@@ -407,7 +408,7 @@ test('comparing runs', async (t) => {
       ),
     );
     await page.goto(`${base}/history`);
-    await page.getByText('are kept on the server now').waitFor();
+    await page.getByText('are now saved on the server').waitFor();
     assert.equal(await page.evaluate(() => localStorage.getItem('loadstone.runs.views.u1')), null);
     const savedViews = await (await page.request.get(`${base}/api/v1/run-views`)).json();
     assert.deepEqual(
@@ -419,7 +420,7 @@ test('comparing runs', async (t) => {
     await page.getByRole('menuitemcheckbox', { name: '<b>\ufffdwidest</b> shared' }).click();
     await page.waitForURL((u) => u.searchParams.get('sort') === '-connections' && !u.searchParams.has('selected'));
     await page.getByRole('button', { name: 'Columns' }).click();
-    await page.getByRole('menuitem', { name: 'The usual columns' }).click();
+    await page.getByRole('menuitem', { name: 'Default columns' }).click();
     await page.getByRole('columnheader', { name: 'P99' }).waitFor();
     await page.goto(`${base}/history?selected=${first},${bad}`);
   });
@@ -450,7 +451,7 @@ test('comparing runs', async (t) => {
     assert.equal(await page.locator('.overlay path').count(), 1);
   });
   await step('what differs is named, and the baseline can be changed', async () => {
-    await page.getByRole('region', { name: 'What differs' }).getByText('workload.duration_seconds').waitFor();
+    await page.getByRole('region', { name: 'Differences' }).getByText('workload.duration_seconds').waitFor();
     await page.getByLabel('Actions for run 2').click();
     await page.getByRole('menuitem', { name: 'Make it the baseline' }).click();
     await page.waitForURL((u) => u.searchParams.get('runs') === `${bad},${first}`);
@@ -476,7 +477,7 @@ test('comparing runs', async (t) => {
     await page.getByText('could not be compared').waitFor({ timeout: 20_000 });
     await failWith(page, '');
     await page.goto(`${base}/compare?runs=${first}`);
-    await page.getByText('Choose two runs or more').waitFor();
+    await page.getByText('Choose at least two runs').waitFor();
   });
   assert.deepEqual(wrong, []);
 });
@@ -501,7 +502,7 @@ test('one workload on several targets', async (t) => {
   });
   await step('a run leads back to it', async () => {
     await page.getByRole('link', { name: 'hybrid', exact: true }).click();
-    await page.getByRole('link', { name: 'one of several targets: hybrid' }).click();
+    await page.getByRole('link', { name: 'target of a matrix: hybrid' }).click();
     await page.waitForURL(`${base}/matrix/m-1`);
   });
   await step('can be stopped as a whole', async () => {
@@ -557,7 +558,7 @@ test('a search for the limit', async (t) => {
     const panel = page.getByRole('region', { name: 'Find Max' });
     await panel.getByText('5 of 5 finished, 5 with an answer').waitFor();
     assert.match(
-      await panel.locator('.find-hero').innerText(),
+      await page.locator('.find-hero').innerText(),
       new RegExp(`sustains\\s+${f.max_connections}\\s+connections`),
     );
     assert.ok(

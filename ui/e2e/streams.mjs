@@ -13,7 +13,7 @@ export async function showsStreams(page, base, step, failWith) {
     await editor(page).press('Control+Enter');
     await page.getByText('line 2, column 1').waitFor();
     await page.getByText('did you mean SELECT?').waitFor();
-    await page.getByText('Nothing was carried out').waitFor();
+    await page.getByText('No statement was executed').waitFor();
   });
   await step('streams: completes the columns of the source that is read', async () => {
     await editor(page).fill('');
@@ -61,7 +61,7 @@ export async function showsStreams(page, base, step, failWith) {
       await route.fulfill({ json: { ...answer, user: { ...answer.user, role: 'viewer' } } });
     });
     await page.goto(`${base}/streams`);
-    await page.getByText('takes the role operator').waitFor();
+    await page.getByText('requires the role operator').waitFor();
     await region(page, 'Continuous queries').getByText('throughput', { exact: true }).waitFor();
     assert.equal(await editor(page).count(), 0);
     assert.equal(await page.getByRole('button', { name: /^Actions for/ }).count(), 0);

@@ -24,7 +24,7 @@ export async function makesATable(page, base) {
   await page.getByRole('option').filter({ hasText: /^runs/ }).click();
   assert.match(await editor.inputValue(), /FROM rollup\.runs$/);
   await page.getByRole('region', { name: 'Preview' }).getByText('It reads runs').waitFor();
-  await page.getByRole('button', { name: 'Make table' }).click();
+  await page.getByRole('button', { name: 'Create table' }).click();
   await page.getByRole('heading', { name }).waitFor();
   await page.getByText('Fresh', { exact: true }).first().waitFor({ timeout: 60_000 });
 }
@@ -32,7 +32,7 @@ export async function makesATable(page, base) {
 export async function listsRefreshWorkers(page, base) {
   await page.goto(`${base}/tables`);
   const workers = page.getByRole('region', { name: 'Workers', exact: true });
-  await workers.getByRole('heading', { name: 'Who refreshes' }).waitFor();
+  await workers.getByRole('heading', { name: 'Refresh workers' }).waitFor();
   const rows = workers.locator('tbody tr');
   assert.equal(await rows.count(), 1, 'the server alone refreshes: the node was given no database');
   assert.match(await rows.innerText(), /server .+\s+tables and runs, 2 at a time\s+(nothing|\S)/);
@@ -48,7 +48,7 @@ export async function listsRefreshWorkers(page, base) {
   await reportsNoWorker(page, true);
   await page.unroute('**/api/v1/tables');
   await page.reload();
-  await workers.getByRole('heading', { name: 'Who refreshes' }).waitFor();
+  await workers.getByRole('heading', { name: 'Refresh workers' }).waitFor();
   await reportsNoWorker(page, false);
 }
 
@@ -69,20 +69,20 @@ export async function isEditedByTwo(page, other, base) {
   const address = `${base}/table/${encodeURIComponent(name)}/edit`;
   for (const p of [page, other]) {
     await p.goto(address);
-    await p.getByLabel('What a row depends on').waitFor();
+    await p.getByLabel('Partition key').waitFor();
     await p.getByRole('region', { name: 'Preview' }).getByText('It reads runs').waitFor();
   }
   const parts = page.getByLabel('Parts of a refresh');
   assert.ok(await parts.isDisabled(), 'a table whose rows depend on anything is not divided');
-  await page.getByLabel('What a row depends on').selectOption('RUN');
+  await page.getByLabel('Partition key').selectOption('RUN');
   await parts.fill('4');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await page.getByText('as little as gives the same rows, in 4 parts').waitFor();
+  await page.getByText('as few rows as possible, in 4 parts').waitFor();
 
   await other.getByLabel('Description').fill('what the other one says');
   await other.getByRole('button', { name: 'Save', exact: true }).click();
   await other.getByText(/was changed by admin at .*, after you had opened it/).waitFor();
-  await other.getByText('Changed: what a row depends on, the parts.').waitFor();
+  await other.getByText('Changed: the partition key, the number of parts.').waitFor();
   assert.equal(await other.getByLabel('Description').inputValue(), 'what the other one says');
   await other.getByRole('button', { name: /Load the newest version/ }).click();
   await until(
@@ -111,7 +111,7 @@ export async function sharesAQuery(page, other, base) {
   await result.getByText('operations by second').waitFor();
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: base });
   await page.getByRole('button', { name: 'Link', exact: true }).click();
-  await page.getByText('The link is copied').waitFor();
+  await page.getByText('Link copied').waitFor();
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(link, page.url());
 

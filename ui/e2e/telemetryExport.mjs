@@ -4,7 +4,7 @@ import { until } from './steps.mjs';
 /** exportsTelemetry compares the page's export counts with the remote-write receiver's. */
 export async function exportsTelemetry(page, base, receiver) {
   await page.goto(`${base}/nodes`);
-  const panel = page.getByRole('region', { name: 'Sent elsewhere', exact: true });
+  const panel = page.getByRole('region', { name: 'Telemetry export', exact: true });
   const row = panel.getByRole('row').filter({ hasText: receiver });
   const cells = await until(
     () => row.getByRole('cell').allInnerTexts(),

@@ -16,7 +16,7 @@ function codeOf(secret, periods = 0) {
 
 /** turnsASecondFactorOn enables it, signs in by code and by recovery code, and disables it. */
 export async function turnsASecondFactorOn(page, base, name, password) {
-  await page.goto(`${base}/settings`);
+  await page.goto(`${base}/settings/account`);
   const account = page.getByRole('region', { name: 'Your account' });
   await account.getByRole('button', { name: 'Turn on' }).click();
   const dialog = page.getByRole('dialog');
@@ -36,7 +36,7 @@ export async function turnsASecondFactorOn(page, base, name, password) {
   await dialog.getByRole('button', { name: 'Turn on' }).click();
   const codes = (await dialog.locator('pre.code').innerText()).trim().split('\n');
   assert.equal(codes.length, 10);
-  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
   await account.getByText('10 recovery codes left').waitFor();
 
   const signIn = async (code) => {
@@ -51,7 +51,7 @@ export async function turnsASecondFactorOn(page, base, name, password) {
     await step.getByLabel('Code of your authenticator app').fill(code);
     await step.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { name: 'Home' }).waitFor();
-    await page.goto(`${base}/settings`);
+    await page.goto(`${base}/settings/account`);
   };
   await signIn(codeOf(secret, 1)); // that of now has confirmed
   await signIn(codes[0]);

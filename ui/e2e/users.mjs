@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { turnsASecondFactorOn } from './totp.mjs';
 
 /**
- * invitesAViewer invites a viewer, who sets a password, can only read, and is locked out. looks gets the viewer's page.
+ * invitesAViewer invites a viewer, who sets a password, can only read, and was disabled. looks gets the viewer's page.
  */
 export async function invitesAViewer(page, browser, base, looks) {
   const name = `viewer${Date.now()}@example.com`;
   const secret = 'four words do well';
-  await page.goto(`${base}/settings`);
+  await page.goto(`${base}/settings/users`);
   const panel = page.getByRole('region', { name: 'Users' });
   await panel.getByRole('button', { name: 'Invite a user' }).click();
   const dialog = page.getByRole('dialog');
@@ -18,9 +18,9 @@ export async function invitesAViewer(page, browser, base, looks) {
   await dialog.getByLabel('Name').fill(name);
   await dialog.getByRole('button', { name: 'Invite', exact: true }).click();
   const link = (await dialog.locator('pre.code').innerText()).trim();
-  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
   const row = panel.getByRole('row').filter({ hasText: name });
-  await row.getByText('has not come yet').waitFor();
+  await row.getByText('has not signed in yet').waitFor();
 
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   try {
@@ -38,8 +38,8 @@ export async function invitesAViewer(page, browser, base, looks) {
     const refused = await own.request.post(`${base}/api/runs`, { data: { template_name: 'x' } });
     assert.equal(refused.status(), 403);
     await looks(own);
-    await own.goto(`${base}/settings`);
-    await own.getByText('A viewer: looks at everything').waitFor();
+    await own.goto(`${base}/settings/users`);
+    await own.getByText('Viewer: reads everything').waitFor();
     assert.equal(await own.getByRole('region', { name: 'Users' }).count(), 0, 'users are for admins');
     await own.getByRole('button', { name: 'Sign out' }).click();
     await own.getByLabel('Name', { exact: true }).fill(name.toUpperCase());
@@ -54,8 +54,8 @@ export async function invitesAViewer(page, browser, base, looks) {
 
     await page.reload();
     await row.getByText('signs in with a password').waitFor();
-    await row.getByRole('button', { name: `Lock out ${name}` }).click();
-    await row.getByText('locked out').waitFor();
+    await row.getByRole('button', { name: `Disable ${name}` }).click();
+    await row.getByText('disabled').waitFor();
     await own.reload();
     await own.getByRole('form', { name: 'Name and password' }).waitFor();
   } finally {

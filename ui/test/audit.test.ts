@@ -4,16 +4,16 @@ import { spanStart } from '../src/audit/AuditPage';
 
 it('says what came of stopping everything', () => {
   expect(stopResult({ here: [], elsewhere: [], store_answered: true })).toEqual({
-    text: 'No run was under way.',
+    text: 'No run was active.',
     ok: true,
   });
   expect(stopResult({ here: [{}], elsewhere: [{}, { error: 'x' }], store_answered: true })).toEqual({
-    text: '2 runs told to stop. 1 run could not be reached.',
+    text: '2 runs stopping. 1 run could not be reached.',
     ok: false,
   });
   const away = stopResult({ here: [{}], elsewhere: [], store_answered: false });
   expect(away.ok).toBe(false);
-  expect(away.text).toContain('1 run told to stop. The control store does not answer');
+  expect(away.text).toContain('1 run stopping. The control store does not answer');
 });
 
 it('reads from a whole minute, so that the question stays the same', () => {

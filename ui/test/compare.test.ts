@@ -15,6 +15,7 @@ import {
   runsFrom,
   shapes,
   visible,
+  groupNotes,
 } from '../src/compare/model';
 import type { Metric, PartComparison, Point, RunDetail } from '../src/api/types';
 
@@ -69,7 +70,7 @@ describe('a run without a verdict', () => {
   it('says what the first one lacks', () => {
     expect(missingVerdict(undefined)).toBeNull(); // it is being read
     expect(missingVerdict(run('a', ended))).toBeNull();
-    expect(missingVerdict(null)?.why).toMatch(/could not be read/);
+    expect(missingVerdict(null)?.why).toMatch(/could not be loaded/);
     expect(missingVerdict(run('a', { status: 'RUNNING', phase: 'MEASUREMENT', summary: null }))?.word).toBe(
       'no verdict yet',
     );
@@ -154,9 +155,9 @@ describe('a comparison', () => {
     const lost = of('f', { driver: '', server_version: '', target_is_local: false, hostname: '', cpus: 0 });
     const values = Object.fromEntries(fieldDifferences([near, lost]).map((d) => [d.field, d.values[1]]));
     expect(values).toMatchObject({
-      'target on the same machine': 'not known',
-      driver: 'not known',
-      machine: 'not known',
+      'target on the same machine': 'unknown',
+      driver: 'unknown',
+      machine: 'unknown',
     });
     const far = of('g', { ...near.summary!.environment, target_is_local: false });
     expect(fieldDifferences([near, far])).toEqual([{ field: 'target on the same machine', values: ['yes', 'no'] }]);
@@ -271,5 +272,44 @@ describe('what the runs can show', () => {
     expect(visible(c({ more_runs: null }), 5)).toBe('can show 17 % of throughput');
     expect(visible(c({ detectable: null }), 5)).toBe('');
     expect(visible({ ...c({}), same_run: true }, 5)).toBe('');
+  });
+});
+
+describe('notes of several comparisons', () => {
+  const ids = ['id-1', 'id-2', 'id-3'];
+  const notes = (of: string[][]) =>
+    groupNotes(
+      of.map((n, i) => ({ notes: n, other: i + 1 })),
+      ids,
+    );
+  it('are stated once, with the runs that they concern', () => {
+    expect(
+      notes([
+        ['Run id-1 is degraded: x.', 'Run id-2 is degraded: x.', 'Run id-2 did not complete.'],
+        ['Run id-1 is degraded: x.', 'Run id-3 is degraded: x.'],
+      ]),
+    ).toEqual(['Each of the runs A, B and C is degraded: x.', 'Run B did not complete.']);
+  });
+  it('say of the simulated runs alone that they are simulated', () => {
+    const all = 'All these figures are simulated: they say nothing about the real database.';
+    const mixed = 'The figures of A are simulated, those of B real: y.';
+    expect(notes([[all], [mixed]])).toEqual([
+      'The figures of A and B are simulated: they say nothing about the real database.',
+      'The figures of A are simulated, those of C real: y.',
+    ]);
+  });
+});
+
+describe('a difference of ten times or more', () => {
+  const metric = (difference: number, low = difference, high = difference) =>
+    ({ name: 'p95_ms', difference, low, high }) as Metric;
+  it('is a factor', () => {
+    expect(difference(metric(31_900))).toBe('320 ×');
+    expect(difference(metric(900))).toBe('10.0 ×');
+    expect(interval(metric(31_900, 20_000, 40_000))).toBe('201 × to 401 ×');
+  });
+  it('is in percent below, and where it is less', () => {
+    expect(difference(metric(899))).toBe('+899 %');
+    expect(difference(metric(-99.7))).toBe('−100 %');
   });
 });

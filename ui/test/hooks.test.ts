@@ -30,6 +30,25 @@ describe('hooks as they are sent back', () => {
     expect(applyDraft([chat, ci], draftOf(ci))).toEqual({ hooks: [hookInput(chat), hookInput(ci)], at: 1 });
   });
 
+  it('keeps what an e-mail has, also where another one is edited', () => {
+    const mail: Hook = {
+      ...chat,
+      id: 'h3',
+      kind: 'email',
+      address: 'smtp://mail.example.com:587',
+      from: 'a@example.com',
+      to: ['b@example.com', 'Bob <c@example.com>'],
+      user: 'u',
+      signed: true,
+    };
+    const sent = { id: 'h3', kind: 'email', from: mail.from, to: mail.to, user: 'u' };
+    expect(applyDraft([mail, ci], draftOf(ci))).toMatchObject({ hooks: [sent, { id: 'h2' }] });
+    const own = applyDraft([mail], draftOf(mail));
+    expect(own).toMatchObject({ hooks: [sent] });
+    expect(typeof own === 'string' ? own : own.hooks[0]).not.toHaveProperty('secret');
+    expect(applyDraft([mail], { ...draftOf(mail), user: ' ' })).toMatchObject({ hooks: [{ secret: '' }] });
+  });
+
   it('resumes one of them, and leaves the others whose they are', () => {
     expect(resumeInput([chat, ci], 'h2')).toEqual([hookInput(chat), { ...hookInput(ci), resume: true }]);
   });
@@ -66,7 +85,9 @@ describe('hooks as they are sent back', () => {
   });
 
   it('says which line is no tag', () => {
-    expect(applyDraft([], { ...draftOf(), tags: 'team:a\nwhat' })).toBe('Line 2 is no tag: write it as name:value.');
+    expect(applyDraft([], { ...draftOf(), tags: 'team:a\nwhat' })).toBe(
+      'Line 2 is not a tag. Use the form name:value.',
+    );
   });
 });
 

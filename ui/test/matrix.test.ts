@@ -14,7 +14,7 @@ it('asks for the targets that need leave, by their names', () => {
 
 it('knows the targets that were refused', () => {
   const reason =
-    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.b ' +
+    'Set-up failed: The run writes to tables that Loadstone did not create: UPDATE in public.b ' +
     'target.allow_writes: is not set; x';
   expect(
     targetsRefusedWrites([

@@ -115,8 +115,8 @@ describe('a node in words', () => {
     const w = { run_id: 'r', run_name: 'peak', worker_id: 'worker-0', connections: 1 };
     const q = question(node('a', { run_workers: [w] }), 'remove', () => {});
     expect(q.title).toBe('Remove a?');
-    expect(q.body).toMatch(/^It carries 1 run worker now\. .*count as lost/);
-    expect(question(node('a'), 'drain', () => {}).body).toMatch(/^What it has goes on to its end/);
+    expect(q.body).toMatch(/^The node hosts 1 run worker now\. .*count as lost/);
+    expect(question(node('a'), 'drain', () => {}).body).toMatch(/^Its current runs finish/);
   });
   it('says how the first node is added', () =>
     expect(joinSteps.map((s) => s.text).join('\n')).toMatch(

@@ -45,6 +45,6 @@ it('a list says why there are no values', () => {
 
 it('a list says for how many executions there was no room', () => {
   expect(omittedNote({ left_out: 0 })).toBe('');
-  expect(omittedNote({ left_out: 1 })).toBe('There was no room for 1 further execution of this run.');
-  expect(omittedNote({ left_out: 4711 })).toContain('4,711 further executions');
+  expect(omittedNote({ left_out: 1 })).toBe('No space was left for 1 more execution of this run.');
+  expect(omittedNote({ left_out: 4711 })).toContain('4,711 more executions');
 });

@@ -2,10 +2,8 @@ import { expect, test } from 'vitest';
 import { pricesByType, priceSource } from '../src/app/pricing';
 
 test('a list says where it is from, and has its sizes by type', () => {
-  expect(priceSource({ from: 'flag', file: '/etc/p.yaml' })).toContain(
-    '/etc/p.yaml, which the server was started with',
-  );
-  expect(priceSource({ from: 'built_in', file: '' })).toContain('come with Loadstone');
+  expect(priceSource({ from: 'flag', file: '/etc/p.yaml' })).toContain('/etc/p.yaml (--prices)');
+  expect(priceSource({ from: 'built_in', file: '' })).toContain('Bundled list prices');
   const w = (warehouse_type: string, warehouse_size: string, credits_per_hour: number) => ({
     warehouse_type,
     warehouse_size,

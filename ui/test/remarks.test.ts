@@ -9,7 +9,7 @@ it('tells of connections only when some did not hold', () => {
   expect(connectionsLine({ active: 8, target: 8, missing: 0, lost: 0, refused: 0, reopened: 0 })).toBeNull();
   expect(connectionsLine(null)).toBeNull();
   expect(connectionsLine({ lost: 1200, refused: 0, reopened: 3, most_missing: 4 })).toBe(
-    'Connections: 1,200 lost, 3 reopened, 4 missing at once, at most.',
+    'Connections: 1,200 lost, 3 reopened, 4 missing at most.',
   );
   expect(connectionsLine({ active: 6, target: 8, missing: 2, lost: 2, refused: 5, reopened: 0 })).toBe(
     'Connections: 2 lost, 5 refused, 2 missing now.',
@@ -32,7 +32,7 @@ it('shows the notes of the verdict, and what is in no rate where no note says so
   ]);
   expect(summaryLines(noted(['21 operations (7 %) ended late.'], 'finished_late'))).toHaveLength(1);
   expect(summaryLines({ ...noted(Array.from({ length: 11 }, (_, i) => `note ${i}`)), finished_late: 0 }).at(-1)).toBe(
-    '3 more notes are under Environment.',
+    '3 more notes: see Environment.',
   );
   expect(summaryLines({} as Summary)).toEqual([]);
   expect(summaryLines({ carried_over: 200 } as Summary)[0]).toMatch(/^200 operations were due in the warm-up/);

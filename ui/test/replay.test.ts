@@ -74,7 +74,7 @@ describe('lines of a file that is replayed', () => {
     expect(found('0,fnd')).toEqual([
       { field: 'workload.feed.csv', message: 'line 1: there is no statement "fnd"', hint: 'did you mean "find"?' },
     ]);
-    expect(found('0,x')[0]!.hint).toContain('add it to the statements below');
+    expect(found('0,x')[0]!.hint).toContain('add the statement below');
     expect(found('0,find')).toEqual([]);
     // The server's error about a malformed document suffices.
     expect(unknownStatementFindings({ csv: '0,x' }, undefined)).toEqual([]);
@@ -100,7 +100,7 @@ describe('a table that is not there', () => {
     expect(found(of('ordres'))[0]).toMatchObject({ field: 'target.table_name', warning: true });
     expect(hint('ordres')).toContain('"orders"');
     expect(hint('sales.itmes')).toContain('"sales.Items"');
-    expect(hint('nothing_like_it')).toBe('it is looked for when the run begins');
+    expect(hint('nothing_like_it')).toBe('the run checks again when it starts');
   });
   test('is told of each target of a matrix, by what its own connection sees', () => {
     const target = (connection: unknown, table_name: string, more = {}) => ({ connection, table_name, ...more });

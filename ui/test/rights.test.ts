@@ -32,7 +32,7 @@ it('sends who may use a thing only when that was changed', () => {
   expect(accessText(saved)).toBe('only its owner ada, bob and admins may use it');
   expect(accessText({ restricted: true, owner: 'admin' })).toBe('only its owner admin and admins may use it');
   expect(accessText({ restricted: true })).toBe('only admins may use it');
-  expect(accessText({ restricted: false, owner: 'ada' })).toBe('ada’s; every operator may use it');
+  expect(accessText({ restricted: false, owner: 'ada' })).toBe('ada’s; all operators may use it');
 });
 
 it('says in the form of a template which of its connections its user may not use', () => {

@@ -49,18 +49,20 @@ describe('what stopping a run does', () => {
     ({ workload: { load_mode: 'CONCURRENCY', ...workload } }) as unknown as RunDetail['scenario_config'];
   it('names what happens to operations in flight, and when', () => {
     const message = stopText(scenario({}), 'RUNNING', 'MEASUREMENT');
-    expect(message).toContain('get 5 s to end');
+    expect(message).toContain('get 5 s to finish');
     expect(message).toContain('cancelled and count as failed');
-    expect(message).toContain('about 15 s from now');
+    expect(message).toContain('within about 15 s');
     expect(message).not.toContain('dropped');
   });
   it('follows the template', () => {
-    expect(stopText(scenario({ stop: { drain_seconds: 60 } }), 'STOPPING', 'COOLDOWN')).toContain('get 1 min to end');
+    expect(stopText(scenario({ stop: { drain_seconds: 60 } }), 'STOPPING', 'COOLDOWN')).toContain(
+      'get 1 min to finish',
+    );
     expect(stopText(scenario({ stop: { drain_seconds: 0 } }), 'RUNNING', 'WARMUP')).toContain('cancelled at once');
-    expect(stopText(scenario({ load_mode: 'QPS' }), 'RUNNING', 'WARMUP')).toContain('has not begun is dropped');
+    expect(stopText(scenario({ load_mode: 'QPS' }), 'RUNNING', 'WARMUP')).toContain('have not started are dropped');
   });
   it('promises no load while the target is prepared', () =>
-    expect(stopText(scenario({}), 'RUNNING', 'PREPARING')).toContain('set-up is cancelled'));
+    expect(stopText(scenario({}), 'RUNNING', 'PREPARING')).toContain('cancels the preparation'));
 });
 
 describe('workers that are not heard of', () => {
@@ -88,11 +90,11 @@ describe('workers that are not heard of', () => {
     const u = unresponsive(live(...four, worker(3, 'DEAD', 'DEAD'), worker(5, 'STALE')), now)!;
     expect(u.title).toBe('2/6 workers unresponsive');
     expect(u.tone).toBe('bad');
-    expect(u.details[1]).toContain('left out of the live figures');
+    expect(u.details[1]).toContain('excluded from the live figures');
   });
   it('say for how long one was not heard, before it is stale', () => {
     const at = { timestamp: '2026-01-01T00:01:26Z' } as Payload;
-    expect(silenceText(at, { silent_since: '2026-01-01T00:01:20Z' })).toBe('nothing heard for 6 s');
+    expect(silenceText(at, { silent_since: '2026-01-01T00:01:20Z' })).toBe('no report for 6 s');
     expect(silenceText(at, { silent_since: null })).toBeNull();
     expect(silenceText(null, { silent_since: '2026-01-01T00:01:20Z' })).toBeNull();
   });

@@ -19,7 +19,7 @@ it('names the page’s own controls in place of flags', () => {
       'or let the workload only read',
   );
   const line =
-    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
+    'Set-up failed: The run writes to tables that Loadstone did not create: UPDATE in public.others, 5000 rows';
   const reason = `${line} target.allow_writes: is not set; ${line.slice(15)}; ${fix}.`;
   expect(serverText(reason)).toBe(`${line}. “Run again” asks whether it may.`);
   const p = problemFrom(

@@ -6,8 +6,8 @@ it('tags are edited one a line', () => {
   expect(parseTags(' a : b:c \n\nticket:PERF-1')).toEqual({ a: 'b:c', ticket: 'PERF-1' });
   expect(parseTags(formatTags({ x: 'y' }))).toEqual({ x: 'y' });
   expect(parseTags('')).toEqual({});
-  expect(parseTags('a:b\nno tag')).toMatch(/^Line 2 is no tag/);
-  expect(parseTags(':b')).toMatch(/^Line 1 is no tag/);
-  expect(parseTags('a:1\na:2')).toBe('Line 2 gives a a second value.');
+  expect(parseTags('a:b\nno tag')).toMatch(/^Line 2 is not a tag/);
+  expect(parseTags(':b')).toMatch(/^Line 1 is not a tag/);
+  expect(parseTags('a:1\na:2')).toBe('Line 2 repeats the tag a.');
   expect(parseTags('__proto__:x')).toEqual(Object.fromEntries([['__proto__', 'x']]));
 });

@@ -36,8 +36,8 @@ it('says in the list what it says on its own page of a table that waits for some
     renderToStaticMarkup(
       createElement(NextRefresh, { t: { name: 't', kind: 'SQL', status } as DerivedTable, list, now: 0 }),
     );
-  expect(cell('SUSPENDED')).toContain('when it is resumed');
-  expect(cell('ACTIVE')).toContain('when its sources change');
+  expect(cell('SUSPENDED')).toContain('after it is resumed');
+  expect(cell('ACTIVE')).toContain('when a source changes');
 });
 
 describe('when a table is refreshed next', () => {
@@ -54,14 +54,14 @@ describe('when a table is refreshed next', () => {
       now,
     );
   it('says that it goes on, and no time that is past', () => {
-    expect(nextText([-30], [-8, -3])).toBe('being refreshed for 8 s');
-    expect(nextText([-30])).toBe('waits for a worker');
-    expect(nextText([60])).toMatch(/^tried again at /);
+    expect(nextText([-30], [-8, -3])).toBe('refreshing for 8 s');
+    expect(nextText([-30])).toBe('waiting for a worker');
+    expect(nextText([60])).toMatch(/^retries at /);
   });
   it('says when it is due, or what it waits for', () => {
     expect(nextText([], [], { next_refresh_due: at(60) })).toMatch(/12:01|:01:00/);
-    expect(nextText([], [], { next_refresh_due: null })).toBe('when its sources change');
-    expect(nextText([], [], { status: 'SUSPENDED' })).toBe('when it is resumed');
+    expect(nextText([], [], { next_refresh_due: null })).toBe('when a source changes');
+    expect(nextText([], [], { status: 'SUSPENDED' })).toBe('after it is resumed');
   });
 });
 
@@ -113,35 +113,35 @@ describe('derived tables', () => {
   it('says which runs are left alone, and offers to try them again', () => {
     const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 2, error: 'Run r2: gone', failing: [once] } as const;
     expect(isAbandoned(runs)).toBe(true);
-    expect(failureText(runs)?.text).toContain('2 runs could not be taken in, and are not tried any more');
+    expect(failureText(runs)?.text).toContain('2 runs could not be ingested. Loadstone no longer retries them');
     expect(failureText(runs)?.error).toBe('Run r2: gone');
-    expect(failureText({ ...runs, failures: 1 })?.text).toContain('One run');
+    expect(failureText({ ...runs, failures: 1 })?.text).toContain('1 run could not be ingested');
     expect(isAbandoned({ ...runs, failures: 0 })).toBe(false);
     expect(isAbandoned({ ...runs, status: 'SUSPENDED' })).toBe(false);
     expect(isAbandoned({ ...runs, kind: 'SQL' })).toBe(false);
   });
   it('says how many tries failed of what is tried again', () => {
     const sql = { kind: 'SQL', status: 'ACTIVE', failures: 2, error: 'no', failing: [] } as const;
-    expect(failureText(sql)?.text).toBe('Its refresh failed, 2 of 5 tries failed; it is tried again.');
+    expect(failureText(sql)?.text).toBe('The refresh failed (2 of 5 tries failed). Loadstone retries it.');
     expect(failureText({ ...sql, status: 'FAILED', failures: 5 })?.text).toContain(
-      'failed 5 times, and is not tried any more',
+      'failed 5 times. Loadstone no longer retries it',
     );
     expect(triesText({ ...sql, status: 'FAILED', failures: 5 })).toBe('');
     expect(failureText({ ...sql, failures: 0, error: '' })).toBeNull();
     const run = { ...sql, kind: 'INGEST', failures: 0, error: '', failing: [once] } as const;
     expect(triesText(run)).toBe('3 of 5 tries failed');
     expect(failureText(run)).toEqual({
-      text: 'One run could not be taken in, 3 of 5 tries failed; it is tried again.',
+      text: '1 run could not be ingested, 3 of 5 tries failed; Loadstone retries.',
       error: 'Run r1: no room',
     });
     const part = { ...sql, failures: 0, error: '', failing: [once, { ...once, subtask: 'b', failures: 4 }] } as const;
-    expect(failureText(part)?.text).toBe('2 parts could not be made, 4 of 5 tries failed; they are tried again.');
+    expect(failureText(part)?.text).toBe('2 parts could not be built, 4 of 5 tries failed; they are tried again.');
   });
   it('says why a table is suspended whose owner has lost the right to it', () => {
     const t = { kind: 'SQL', status: 'SUSPENDED', failures: 0, error: '', failing: [] } as const;
     expect(failureText(t)).toBeNull();
     expect(failureText({ ...t, suspended_reason: 'ada, whose table it is, is locked out' })).toEqual({
-      text: 'It is suspended:',
+      text: 'Suspended:',
       error: 'ada, whose table it is, is locked out.',
     });
   });

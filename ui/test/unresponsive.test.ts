@@ -29,7 +29,7 @@ describe('a node that cannot be reached', () => {
       0,
     );
     const end = timeOfDay(at).slice(0, 8);
-    expect(u?.details).toEqual([`node-1 cannot be reached; its load ends by ${end} at the latest.`]);
+    expect(u?.details).toEqual([`node-1 cannot be reached. Its load stops by ${end} at the latest.`]);
     expect(u?.title).toBe('2/3 workers unresponsive');
   });
 

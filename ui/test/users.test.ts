@@ -26,10 +26,10 @@ const user: User = {
 };
 
 test.each([
-  [{}, 'has not come yet'],
+  [{}, 'has not signed in yet'],
   [{ last_seen_at: '2026-11-23T10:00:00Z' }, 'signs in by link'],
   [{ has_password: true }, 'signs in with a password'],
-  [{ has_password: true, disabled_at: '2026-11-23T10:00:00Z' }, 'locked out'],
+  [{ has_password: true, disabled_at: '2026-11-23T10:00:00Z' }, 'disabled'],
 ])('the way in of %j', (state, said) => {
   expect(signInMethods({ ...user, ...state })).toBe(said);
 });

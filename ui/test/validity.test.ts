@@ -3,7 +3,7 @@ import type { FindMaxResult, Payload, Summary, ValidityCause } from '../src/api/
 import { createConnectivity, isServerResponse } from '../src/api/connectivity';
 import { basis, outsideWarmup, stats } from '../src/charts/stats';
 import { clocks, freshness } from '../src/runs/clocks';
-import { confirmation, levelLabel, partialAnswer, searchHeadline } from '../src/runs/searchAnswer';
+import { answerAdvice, confirmation, levelLabel, partialAnswer, searchHeadline } from '../src/runs/searchAnswer';
 import {
   causeInterval,
   causesSummary,
@@ -36,7 +36,7 @@ describe('what is known of a run that crashed', () => {
   };
 
   it('a record that lacks something is on its way, or has lost it', () => {
-    expect(incompleteRecordText({ summary: null })).toBe('as far as the record has come to the server');
+    expect(incompleteRecordText({ summary: null })).toBe('based on the part of the record that has reached the server');
     expect(incompleteRecordText({ summary: summary({}) })).toBe('a part of the record is lost');
   });
 
@@ -44,7 +44,7 @@ describe('what is known of a run that crashed', () => {
     const part = { passed: true, reason: 'met so far, in 12 of 60 s' };
     expect(partialThresholdText({ status: 'FAILED' }, part)).toBe(part.reason);
     expect(partialThresholdText({ status: 'CANCELLED' }, { passed: true })).toBe(
-      'met so far; the run did not complete',
+      'passed so far; the run did not complete',
     );
     expect(partialThresholdText({ status: 'COMPLETED' }, { passed: true })).toBeNull();
     expect(partialThresholdText({ status: 'FAILED' }, { passed: false, reason: 'qps is 5, in 12 of 60 s' })).toBeNull();
@@ -55,7 +55,7 @@ describe('what is known of a run that crashed', () => {
     expect(targetText(e)).toBe('postgres · 17.2 · on the same machine');
     expect(targetText({ ...e, target_is_local: false })).toBe('postgres · 17.2');
     expect(targetText({ driver: 'postgres', server_version: '', target_is_local: false })).toBe('postgres');
-    expect(targetText({ driver: '', server_version: '', target_is_local: false })).toMatch(/^not known: the run ended/);
+    expect(targetText({ driver: '', server_version: '', target_is_local: false })).toMatch(/^unknown: the run ended/);
   });
 
   it('operations were sent when the record, the counters or the charts say so', () => {
@@ -72,34 +72,34 @@ describe('what is known of a run that crashed', () => {
     const s = summary({ operations: 143_215, record_partial: true, covered_seconds: 15.24, measured_from: at(5.03) });
     const causes = [cause('incomplete_record', 5.03, 54), cause('incomplete_record', 21.3, 54)];
     expect(coverageText(run, s, causes, 26.02)).toBe(
-      'The figures hold 143,215 operations, from 5 s to 21 s; rates are taken over 15.2 s of the 30 s that were to ' +
-        'be measured, of which all of the record is there. The charts go to 26 s: they show what was seen live.',
+      'The figures cover 143,215 operations, from 5 s to 21 s. Rates cover the 15.2 s of 30 s whose record is ' +
+        'complete. The charts show the live data up to 26 s.',
     );
     expect(coverageText(run, summary({ operations: 5 }), causes, 26)).toBeNull();
     // One of two workers was lost, and no second has both records.
     expect(coverageText(run, summary({ operations: 5, record_partial: true }), causes, null)).toBe(
-      'The figures hold 5 operations of run workers whose record is there. There is no second of which all of the ' +
-        'record is there, so there are no rates.',
+      'The figures cover 5 operations of run workers with a complete record. No second is complete, so there are no ' +
+        'rates.',
     );
   });
 
   it('what was seen and is not recorded is called so', () => {
     expect(coverageText(run, summary({ record_partial: true }), [], 9)).toBe(
-      '12,000 operations were seen live, and the record holds none of them: there are no exact figures. ' +
-        'The charts go to 9 s: they show what was seen live.',
+      '12,000 operations were seen live, but the record contains none of them, so there are no exact figures. ' +
+        'The charts show the live data up to 9 s.',
     );
     // Only the warm-up is recorded.
     expect(coverageText(run, summary({ accounting: { started: 0, recorded: 9 } }), [], 9)).toBeNull();
   });
 
   it('the headline follows from the causes', () => {
-    expect(causesSummary([cause('schedule_lag', 0, 1)])).toContain("generator's limit");
+    expect(causesSummary([cause('schedule_lag', 0, 1)])).toContain('limit of the generator');
     expect(causesSummary([cause('incomplete_record', 0, 1)])).toBe('Part of this run is missing from its figures.');
     expect(causesSummary([cause('lost_worker', 0, 1), cause('gc_pause', 0, 1)])).toMatch(/limit .* missing/);
     expect(causesSummary([cause('nothing_measured', 0, 1)])).toBe('Nothing was measured.');
     // Snapshots exist only of live figures: the record has what they lack.
-    expect(causesSummary([cause('snapshot_gap', 0, 1)])).toBe('Something speaks against these figures.');
-    expect(causesSummary([cause('errors', 0, 1)])).toBe('Something speaks against these figures.');
+    expect(causesSummary([cause('snapshot_gap', 0, 1)])).toBe('These figures may be unreliable.');
+    expect(causesSummary([cause('errors', 0, 1)])).toBe('These figures may be unreliable.');
   });
 
   it('intervals are in seconds of the run, and are marked once', () => {
@@ -147,11 +147,11 @@ describe('the answer of a search', () => {
       passes: 1,
       attempts: 3,
       confirmed: false,
-      text: 'held 1 of 3 times',
+      text: 'passed 1 of 3 times',
     });
     expect(confirmation(result({ history: [step(8, 'STABLE'), step(8, 'PLATEAU')] }))).toMatchObject({
       confirmed: true,
-      text: 'held 2 of 2 times',
+      text: 'passed 2 of 2 times',
     });
     expect(confirmation(result({ confirmed: false, history: [step(8, 'STABLE'), step(8, 'STABLE')] }))).toMatchObject({
       confirmed: false,
@@ -159,11 +159,11 @@ describe('the answer of a search', () => {
     const missed = { ...step(0, 'PLATEAU'), target_qps: 8 };
     expect(confirmation(result({ max_target_qps: 8, history: [missed, missed] }))).toMatchObject({
       confirmed: false,
-      text: 'held 0 of 2 times',
+      text: 'passed 0 of 2 times',
     });
     expect(confirmation(result({ history: [step(8, 'STABLE')] }))).toMatchObject({
       confirmed: false,
-      text: 'held once, not repeated',
+      text: 'passed once, not confirmed',
     });
     expect(confirmation(result({ found: false }))).toBeNull();
   });
@@ -176,22 +176,20 @@ describe('the answer of a search', () => {
         repetitions: [{ level: 8 }, { level: null }, { level: 4 }],
       }),
     )!;
-    expect(h.text).toBe('held 2 of 2 times, 1 of 3 searches reach it');
+    expect(h.text).toBe('passed 2 of 2 times, 1 of 3 searches reached it');
     expect(h.confirmed).toBe(false);
   });
 
   it('is the headline', () => {
-    expect(searchHeadline(result({}))).toBe('sustains 8 connections with 1.23 k/s, P95 2.50 ms (held 1 of 3 times)');
-    expect(searchHeadline(result({ found: false }))).toBe('sustains no level that was tried');
-    expect(searchHeadline(result({ found: false, history: [] }))).toBe('no step of the search was finished');
+    expect(searchHeadline(result({}))).toBe('sustains 8 connections with 1.23 k/s, P95 2.50 ms (passed 1 of 3 times)');
+    expect(searchHeadline(result({ found: false }))).toBe('sustained none of the tested levels');
+    expect(searchHeadline(result({ found: false, history: [] }))).toBe('finished no step of the search');
   });
 
   it('says of a search that was ended how far it came', () => {
-    expect(partialAnswer(result({}))).toMatch(/^as far as it came, the target sustains 8 connections/);
-    expect(partialAnswer(result({ found: false }))).toBe(
-      'as far as it came, the target sustains no level that was tried',
-    );
-    expect(partialAnswer(result({ found: false, history: [] }))).toBe('no step of the search was finished');
+    expect(partialAnswer(result({}))).toMatch(/^so far, the target sustains 8 connections/);
+    expect(partialAnswer(result({ found: false }))).toBe('so far, the target sustained none of the tested levels');
+    expect(partialAnswer(result({ found: false, history: [] }))).toBe('finished no step of the search');
   });
 });
 
@@ -284,4 +282,50 @@ describe('the word beside the answer of a search', () => {
     // Its own level failed once; nothing above it was tried.
     expect(levelLabel([...tried, step(1500, 'DEGRADED')], 1500)).toBe('sustained');
   });
+});
+
+describe('the advice of a search', () => {
+  const step = (level: number, outcome: 'STABLE' | 'DEGRADED') => ({
+    outcome,
+    target_qps: null,
+    total_target_connections: level,
+  });
+  const of = (found: number | null, steps: [number, 'STABLE' | 'DEGRADED'][], bound = 60) =>
+    answerAdvice({
+      found: found !== null,
+      max_connections: found,
+      max_target_qps: null,
+      unit: 'connections',
+      upper_bound: bound,
+      history: steps.map(([l, o]) => step(l, o)),
+    });
+  it('says that nothing above the first level held, and what to try', () => {
+    expect(
+      of(4, [
+        [4, 'STABLE'],
+        [8, 'DEGRADED'],
+        [6, 'DEGRADED'],
+      ]),
+    ).toMatch(/nothing above 4 connections held. Try a lower/);
+    expect(of(null, [[4, 'DEGRADED']])).toMatch(/No level held, not even 4 connections. Try a lower first step/);
+  });
+  it('says that the search ended at its own maximum', () =>
+    expect(
+      of(
+        8,
+        [
+          [4, 'STABLE'],
+          [8, 'STABLE'],
+        ],
+        8,
+      ),
+    ).toMatch(/the maximum of the search. Raise the maximum/));
+  it('says nothing of an answer between levels', () =>
+    expect(
+      of(8, [
+        [4, 'STABLE'],
+        [8, 'STABLE'],
+        [12, 'DEGRADED'],
+      ]),
+    ).toBe(''));
 });

@@ -18,10 +18,10 @@ describe('writes to tables of others', () => {
 
   it('asks for a run that was refused for it', () => {
     const reason =
-      `Set-up failed: The run writes to tables that Loadstone did not make: ${line} target.allow_writes: ` +
+      `Set-up failed: The run writes to tables that Loadstone did not create: ${line} target.allow_writes: ` +
       'allow it.';
     expect(refusedWrites({ status: 'FAILED', cancellation_reason: reason })).toBe(
-      `The run writes to tables that Loadstone did not make: ${line}`,
+      `The run writes to tables that Loadstone did not create: ${line}`,
     );
     expect(refusedWrites({ status: 'FAILED', cancellation_reason: 'Set-up failed: no such table' })).toBeNull();
     expect(refusedWrites({ status: 'COMPLETED', cancellation_reason: null })).toBeNull();

@@ -129,9 +129,9 @@ func TestHeldAgainstTheBaseline(t *testing.T) {
 		texts = append(texts, string(body))
 	}
 	messages := strings.Join(texts, "\n")
-	for _, want := range []string{"has finished; it is worse than its baseline. Mean: +50.", "P95: +",
-		"has finished; it is as its baseline; its thresholds do not hold.", "has finished; it is better than its baseline.",
-		"has finished; its thresholds do not hold."} {
+	for _, want := range []string{"completed and is worse than its baseline. Mean: +50.", "P95: +",
+		"completed and performs like its baseline. A threshold failed.", "completed and is better than its baseline.",
+		"completed. A threshold failed."} {
 		if !strings.Contains(messages, want) {
 			t.Errorf("no message says %q:\n%s", want, messages)
 		}

@@ -28,6 +28,7 @@ import (
 const (
 	Webhook = "webhook"
 	Slack   = "slack"
+	Email   = "email"
 )
 
 // Setting names the setting that has the hooks.
@@ -42,12 +43,16 @@ type Hook struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	// Address is scheme, host and port of URL: the rest can be a secret.
-	Address string  `json:"address"`
-	Events  []Event `json:"events"`
+	Address string `json:"address"`
+	// From and To are the addresses of an e-mail; User signs in to the mail server, with Secret as its password.
+	From   string   `json:"from,omitempty" doc:"Of an e-mail: its sender."`
+	To     []string `json:"to,omitempty" doc:"Of an e-mail: its recipients."`
+	User   string   `json:"user,omitempty" doc:"Of an e-mail: the user of the mail server."`
+	Events []Event  `json:"events"`
 	// TemplateID and Tags bound what is told to runs of a template, and to those that have all of these tags.
 	TemplateID string            `json:"template_id,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
-	Signed     bool              `json:"signed"`
+	Signed     bool              `json:"signed" doc:"Whether there is a secret: webhooks are signed with it, and mail servers take it as a password."`
 	// OwnerID is the admin who made or changed it last; Owner is the admin's name. A hook of versions before 18 has none.
 	OwnerID string `json:"owner_id,omitempty"`
 	Owner   string `json:"owner,omitempty" doc:"The admin who made it, changed it last, or resumed it last. It is suspended when that user is locked out, deleted or no admin any more. Empty of hooks made before they had owners."`
@@ -66,7 +71,8 @@ type hookSecrets struct {
 }
 
 func (h Hook) same(o Hook) bool {
-	return h.URL == o.URL && h.Secret == o.Secret && h.Kind == o.Kind && h.Name == o.Name
+	return h.URL == o.URL && h.Secret == o.Secret && h.Kind == o.Kind && h.Name == o.Name && h.From == o.From &&
+		h.User == o.User && slices.Equal(h.To, o.To)
 }
 
 // Wants reports whether a hook is told of an event of a run.
@@ -82,8 +88,27 @@ func (h Hook) Wants(e Event, run engine.Run) bool {
 	return true
 }
 
-// eventWords are the events in a message.
-var eventWords = map[Event]string{Finished: "has finished", Regressed: "has finished", Failed: "has failed"}
+// headline says in a sentence without its period what has become of a run. Names are escaped by the caller's function.
+func headline(v Notice, escape func(string) string) string {
+	switch {
+	case v.Event == Test:
+		return escape(v.RunName)
+	case v.Schedule != nil:
+		return "Schedule " + escape(v.Schedule.Name) + " did not start a run"
+	case v.Event == Failed:
+		return "Run " + escape(v.RunName) + " failed"
+	}
+	text := "Run " + escape(v.RunName) + " completed"
+	if v.Baseline != nil {
+		text += map[compare.Verdict]string{compare.Worse: " and is worse than its baseline",
+			compare.Better: " and is better than its baseline",
+			compare.Same:   " and performs like its baseline"}[v.Baseline.Verdict]
+	}
+	return text
+}
+
+// failsThresholds reports whether a run has completed and fails a threshold.
+func (v Notice) failsThresholds() bool { return v.Passed != nil && !*v.Passed && v.Event != Failed }
 
 // markup is what Slack's markup takes for text instead. What speaks as Slack does may know Markdown's links, too.
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "](", "] (")
@@ -102,21 +127,17 @@ func escape(text string) string {
 
 // sentence is a notice as a message.
 func (h Hook) sentence(v Notice) string {
+	text := headline(v, escape)
 	if v.Event == Test {
-		return escape(v.RunName)
-	}
-	text := fmt.Sprintf("Run %s %s", escape(v.RunName), eventWords[v.Event])
-	if v.Baseline != nil {
-		text += map[compare.Verdict]string{compare.Worse: "; it is worse than its baseline",
-			compare.Better: "; it is better than its baseline", compare.Same: "; it is as its baseline"}[v.Baseline.Verdict]
-	}
-	if v.Passed != nil && !*v.Passed && v.Event != Failed {
-		text += "; its thresholds do not hold"
+		return text
 	}
 	if v.Reason != "" {
 		text += ": " + strings.TrimSuffix(escape(v.Reason), ".")
 	}
 	text += "."
+	if v.failsThresholds() {
+		text += " A threshold failed."
+	}
 	if v.Baseline != nil {
 		for _, worse := range v.Baseline.Worse {
 			text += " " + escape(worse)
@@ -301,27 +322,38 @@ func (n *Notifier) validate(ctx context.Context, field string, g HookInput, know
 	if len([]rune(h.Name)) == 0 || len([]rune(h.Name)) > 100 || store.CleanText(h.Name) != h.Name {
 		return h, engine.InvalidField(field+"name", "cannot be used", "choose 1 to 100 characters")
 	}
-	if h.Kind != Webhook && h.Kind != Slack {
-		return h, engine.InvalidField(field+"kind", fmt.Sprintf("is %q", h.Kind), "webhook or slack")
+	if h.Kind != Webhook && h.Kind != Slack && h.Kind != Email {
+		return h, engine.InvalidField(field+"kind", fmt.Sprintf("is %q", h.Kind), "choose webhook, slack or email")
 	}
+	const choose = "choose some of finished, regressed, threshold, failed and missed"
 	if len(h.Events) == 0 {
-		return h, engine.InvalidField(field+"events", "is empty", "finished, failed or regressed")
+		return h, engine.InvalidField(field+"events", "is empty", choose)
 	}
 	for _, e := range h.Events {
-		if e != Finished && e != Failed && e != Regressed {
-			return h, engine.InvalidField(field+"events", fmt.Sprintf("has %q", e), "finished, failed or regressed")
+		if !slices.Contains([]Event{Finished, Regressed, Threshold, Failed, Missed}, e) {
+			return h, engine.InvalidField(field+"events", fmt.Sprintf("has %q", e), choose)
 		}
 	}
 	h.Tags = maps.Clone(h.Tags)
-	h.URL, h.Secret = old.URL, old.Secret
+	h.URL, h.Secret = secret.Secret{}, secret.Secret{}
+	if there && (h.Kind == Email) == (old.Kind == Email) { // an address of the one is none of the other
+		h.URL, h.Secret = old.URL, old.Secret
+	}
 	if g.NewSecret != nil {
 		h.Secret = *g.NewSecret
 	}
 	if g.NewURL != nil {
 		h.URL = *g.NewURL
 	}
+	if h.Kind == Email {
+		return n.validateMail(ctx, field, h, old, g)
+	}
 	if h.URL.IsZero() {
 		return h, engine.InvalidField(field+"url", "is missing", "write https://HOST/PATH")
+	}
+	if h.From != "" || len(h.To) > 0 || h.User != "" {
+		return h, engine.InvalidField(field+"kind", "is "+h.Kind+", which has no from, to and user",
+			"leave them out, or choose email")
 	}
 	h.Signed = !h.Secret.IsZero()
 	if g.NewURL == nil {
@@ -334,29 +366,30 @@ func (n *Notifier) validate(ctx context.Context, field string, g HookInput, know
 	}
 	h.Address = c.To()
 	c.Close()
-	return h, n.reachable(ctx, field+"url", h.URL.Reveal())
-}
-
-// reachable refuses what leads to addresses that may not be reached. A name that cannot be looked up now is no reason.
-func (n *Notifier) reachable(ctx context.Context, field, text string) error {
-	u, err := url.Parse(text)
+	u, err := url.Parse(h.URL.Reveal())
 	if err != nil {
-		return engine.InvalidField(field, "is no address", "write https://HOST/PATH")
+		return h, engine.InvalidField(field+"url", "is no address", "write https://HOST/PATH")
 	}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
+	return h, n.reachable(ctx, field+"url", u.Hostname(), port)
+}
+
+// reachable refuses a host that leads to addresses that may not be reached. A name that cannot be looked up now is no
+// reason.
+func (n *Notifier) reachable(ctx context.Context, field, host, port string) error {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return engine.InvalidField(field, "has no port that there is", "write https://HOST/PATH")
+		return engine.InvalidField(field, "has no port that there is", "write a port from 1 to 65535")
 	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil //nolint:nilerr // a name that is not known now may be known when there is something to say
 	}
 	for _, ip := range found {
-		if err := n.o.Egress.Check(u.Hostname(), netip.AddrPortFrom(ip, uint16(number))); err != nil {
+		if err := n.o.Egress.Check(host, netip.AddrPortFrom(ip, uint16(number))); err != nil {
 			e := engine.AsError(err)
 			return engine.InvalidField(field, "may not be reached: "+strings.TrimSuffix(e.Message, "."), e.Hint)
 		}

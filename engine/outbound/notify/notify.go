@@ -1,11 +1,12 @@
-// Package notify tells other systems how runs ended: a webhook with a signature, or a message as Slack takes it. What
-// is to be told waits in a queue beside all else; a run never waits for it.
+// Package notify sends notifications of how runs ended, and of scheduled runs that did not start: as a signed webhook,
+// as a message that Slack takes, or by e-mail. Each hook has a queue; a run never waits for a notification.
 package notify
 
 import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,9 @@ type Event string
 const (
 	Finished  Event = "finished"  // it has completed, and has not regressed
 	Regressed Event = "regressed" // it has completed, worse than its baseline; without one, a threshold does not hold
+	Threshold Event = "threshold" // it has completed, and a threshold does not hold
 	Failed    Event = "failed"    // it has not completed, and nobody has cancelled it
+	Missed    Event = "missed"    // a scheduled run did not start
 	Test      Event = "test"      // somebody tries the hook
 )
 
@@ -46,7 +49,7 @@ type Notice struct {
 	TemplateName string            `json:"template_name,omitempty"`
 	Status       engine.Status     `json:"status,omitempty"`
 	StopReason   engine.StopReason `json:"stop_reason,omitempty"`
-	Reason       string            `json:"reason,omitempty"` // why a run has failed, in words
+	Reason       string            `json:"reason,omitempty"` // why a run has failed, or did not start, in words
 	Validity     engine.Verdict    `json:"validity,omitempty"`
 	// Simulated and Emulated: the figures are those of a stand-in.
 	Simulated bool                `json:"simulated"`
@@ -60,25 +63,42 @@ type Notice struct {
 	StartTime engine.Time         `json:"start_time"`
 	EndTime   engine.Time         `json:"end_time"`
 	URL       string              `json:"url,omitempty"`
+	// Schedule is the schedule whose run did not start.
+	Schedule *MissedSchedule `json:"schedule,omitempty"`
+}
+
+// MissedSchedule is a schedule with the start that did not happen.
+type MissedSchedule struct {
+	ScheduleID string              `json:"schedule_id"`
+	Name       string              `json:"name"`
+	DueAt      engine.Time         `json:"due_at"`
+	Outcome    engine.StartOutcome `json:"outcome"`
+	Missed     int                 `json:"missed,omitempty"`
 }
 
 // Bytes implements delivery.Item.
 func (n Notice) Bytes() int { return 1000 + len(n.RunName) + len(n.Reason) }
 
-// EventOf says what has become of a run that has ended; ok is false for one that nobody is told of. Held against a
-// baseline, a run has regressed if it is worse; else, with held nil, if a threshold does not hold.
-func EventOf(run engine.Run, row store.RunRow, held *BaselineComparison) (event Event, ok bool) {
+// EventsOf says what has become of a run that has ended, the most telling event first: a hook gets the first that it
+// wants. There are none of a run that no notification is sent of. A run that is held against a baseline has regressed
+// when it is worse. Without a baseline, with held nil, one that fails a threshold has regressed, too.
+func EventsOf(run engine.Run, row store.RunRow, held *BaselineComparison) []Event {
+	fails := row.Passed != nil && !*row.Passed
 	switch {
-	case run.Status == engine.StatusCancelled:
-		return "", false
 	case run.Status == engine.StatusFailed:
-		return Failed, true
-	case held == nil && undecided(run, row):
-		return "", false
-	case held != nil && held.Verdict == compare.Worse, held == nil && row.Passed != nil && !*row.Passed:
-		return Regressed, run.Status == engine.StatusCompleted
+		return []Event{Failed}
+	case run.Status != engine.StatusCompleted || held == nil && undecided(run, row):
+		return nil
+	case held != nil && held.Verdict == compare.Worse && fails:
+		return []Event{Regressed, Threshold}
+	case held != nil && held.Verdict == compare.Worse:
+		return []Event{Regressed}
+	case fails && held == nil:
+		return []Event{Threshold, Regressed}
+	case fails:
+		return []Event{Threshold, Finished}
 	}
-	return Finished, run.Status == engine.StatusCompleted
+	return []Event{Finished}
 }
 
 // undecided reports whether a run has completed, and nobody knows yet how.
@@ -104,6 +124,8 @@ type Options struct {
 	// URL is the address of the page.
 	URL       func() string
 	UserAgent string
+	// MailRoots are the authorities that certificates of mail servers may be of; nil for the system's.
+	MailRoots *x509.CertPool
 	Log       zerolog.Logger
 	// SettleTimeout is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long
 	// those without which nobody knows what has become of it are (an hour).
@@ -115,7 +137,7 @@ type Notifier struct {
 	o     Options
 	life  context.Context
 	end   context.CancelFunc
-	ended chan string // runs that have ended
+	ended chan occasion
 	done  chan struct{}
 
 	comparing sync.Mutex
@@ -123,6 +145,13 @@ type Notifier struct {
 	mu     sync.Mutex
 	queues map[string]*hookQueue
 	log    []Delivery
+}
+
+// occasion is what there is to tell: a run that has ended, or a start of a schedule that did not happen.
+type occasion struct {
+	runID    string
+	schedule engine.Schedule
+	start    *engine.ScheduledStart
 }
 
 // hookQueue is a hook with its queue.
@@ -172,7 +201,7 @@ func Start(o Options) *Notifier {
 	if o.OutcomeTimeout <= 0 {
 		o.OutcomeTimeout = limits.RetryTimeout
 	}
-	n := &Notifier{o: o, ended: make(chan string, maxEnded), done: make(chan struct{}), queues: map[string]*hookQueue{}}
+	n := &Notifier{o: o, ended: make(chan occasion, maxEnded), done: make(chan struct{}), queues: map[string]*hookQueue{}}
 	n.life, n.end = context.WithCancel(context.Background())
 	go n.work()
 	return n
@@ -183,10 +212,20 @@ func (n *Notifier) Ended(runID string) {
 	if n == nil {
 		return
 	}
+	n.notify(occasion{runID: runID})
+}
+
+// ScheduleMissed takes a start of a schedule that did not happen. It does not wait.
+func (n *Notifier) ScheduleMissed(s engine.Schedule, st engine.ScheduledStart) {
+	n.notify(occasion{runID: st.RunID, schedule: s, start: &st})
+}
+
+func (n *Notifier) notify(o occasion) {
 	select {
-	case n.ended <- runID:
+	case n.ended <- o:
 	default:
-		n.o.Log.Warn().Str("run_id", runID).Msg("too many runs have ended at once: nobody is told of this one")
+		n.o.Log.Warn().Str("run_id", o.runID).Str("schedule_id", o.schedule.ScheduleID).
+			Msg("a notification is dropped: too many runs have ended at once")
 	}
 }
 
@@ -212,10 +251,15 @@ func (n *Notifier) work() {
 		select {
 		case <-n.life.Done():
 			return
-		case id := <-n.ended:
+		case o := <-n.ended:
 			each.Go(func() {
-				if err := n.notifyHooks(id); err != nil && n.life.Err() == nil {
-					n.o.Log.Warn().Err(err).Str("run_id", id).Msg("nobody could be told of a run that has ended")
+				notify := n.notifyHooks
+				if o.start != nil {
+					notify = n.notifyMissed
+				}
+				if err := notify(o); err != nil && n.life.Err() == nil {
+					n.o.Log.Warn().Err(err).Str("run_id", o.runID).Str("schedule_id", o.schedule.ScheduleID).
+						Msg("a notification could not be prepared and is dropped")
 				}
 			})
 		}
@@ -223,35 +267,66 @@ func (n *Notifier) work() {
 }
 
 // notifyHooks puts a run into the queues of the hooks that want it.
-func (n *Notifier) notifyHooks(runID string) error {
+func (n *Notifier) notifyHooks(o occasion) error {
 	hooks, err := n.hooks()
 	if err != nil || len(hooks) == 0 {
 		return err
 	}
-	run, row, err := n.settled(runID)
+	run, row, err := n.settled(o.runID)
 	if err != nil {
 		return err
 	}
 	var held *BaselineComparison
-	if slices.ContainsFunc(hooks, func(h Hook) bool { return h.Wants(Finished, run) || h.Wants(Regressed, run) }) {
+	if slices.ContainsFunc(hooks, func(h Hook) bool {
+		return h.Wants(Finished, run) || h.Wants(Regressed, run) || h.Wants(Threshold, run)
+	}) {
 		held = n.compareToBaseline(run)
 	}
-	event, ok := EventOf(run, row, held)
-	if !ok {
-		return nil
+	n.enqueueAll(hooks, run, EventsOf(run, row, held), func(e Event) Notice { return n.notice(e, run, row, held) })
+	return nil
+}
+
+// ScheduleTag is the tag of scheduled runs: its value is the schedule's name.
+const ScheduleTag = "schedule"
+
+// notifyMissed is the same for a start of a schedule that did not happen.
+func (n *Notifier) notifyMissed(o occasion) error {
+	hooks, err := n.hooks()
+	if err != nil {
+		return err
 	}
+	s, st := o.schedule, o.start
+	run := engine.Run{RunID: o.runID}
+	run.Scenario.TemplateID, run.Scenario.Tags = s.TemplateID, map[string]string{ScheduleTag: s.Name}
+	n.enqueueAll(hooks, run, []Event{Missed}, func(e Event) Notice {
+		v := Notice{DeliveryID: uuid.NewString(), Event: e, RunID: st.RunID, TemplateID: s.TemplateID,
+			TemplateName: s.TemplateName, Reason: st.Reason, Tags: run.Scenario.Tags, Schedule: &MissedSchedule{
+				ScheduleID: s.ScheduleID, Name: s.Name, DueAt: st.DueAt, Outcome: st.Outcome, Missed: st.Missed}}
+		if n.o.URL != nil {
+			v.URL = n.o.URL() + "/schedules"
+		}
+		return v
+	})
+	return nil
+}
+
+// enqueueAll puts a notice into the queue of each hook that wants one of the events, with the first that it wants.
+func (n *Notifier) enqueueAll(hooks []Hook, run engine.Run, events []Event, notice func(Event) Notice) {
 	for _, h := range hooks {
-		switch {
-		case !h.Wants(event, run):
-		case h.Suspended != "":
-			n.logDelivery(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: suspended(h).Error()})
-		default:
-			if err := n.enqueue(h, n.notice(event, run, row, held)); err != nil {
-				n.logDelivery(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
-			}
+		i := slices.IndexFunc(events, func(e Event) bool { return h.Wants(e, run) })
+		if i < 0 {
+			continue
+		}
+		var err error
+		if h.Suspended != "" {
+			err = suspended(h)
+		} else {
+			err = n.enqueue(h, notice(events[i]))
+		}
+		if err != nil {
+			n.logDelivery(Delivery{HookID: h.ID, HookName: h.Name, Event: events[i], RunID: run.RunID, Error: err.Error()})
 		}
 	}
-	return nil
 }
 
 // hooks are those of now, as soon as the store says.
@@ -360,9 +435,42 @@ func (n *Notifier) enqueue(h Hook, v Notice) error {
 	return nil
 }
 
-func (n *Notifier) client(h Hook) (*delivery.Client, error) {
-	return delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, UserAgent: n.o.UserAgent, Egress: n.o.Egress,
+// client sends the notices of a hook.
+type client interface {
+	// To is where notices go, without secrets.
+	To() string
+	// LogText is a text of the other side as it may stand in a log.
+	LogText(text string) string
+	// deliver makes one attempt.
+	deliver(ctx context.Context, h Hook, v Notice) delivery.Outcome
+	Close()
+}
+
+func (n *Notifier) client(h Hook) (client, error) {
+	if h.Kind == Email {
+		return newMailer(h, n.o.Egress, n.o.MailRoots)
+	}
+	c, err := delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, UserAgent: n.o.UserAgent, Egress: n.o.Egress,
 		HideInternal: true})
+	return poster{c}, err
+}
+
+// poster sends notices over HTTP.
+type poster struct{ *delivery.Client }
+
+func (c poster) deliver(ctx context.Context, h Hook, v Notice) delivery.Outcome {
+	body, err := h.body(v)
+	if err != nil {
+		return delivery.Outcome{Err: err}
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	headers := []string{"X-Loadstone-Event", string(v.Event), "X-Loadstone-Delivery", v.DeliveryID,
+		"X-Loadstone-Timestamp", at}
+	if !h.Secret.IsZero() {
+		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret.Reveal(), at, body))
+	}
+	answer, err := c.Post(ctx, "", "application/json", body, headers...)
+	return delivery.OutcomeOf(answer, err, 1)
 }
 
 // suspended is the error of a hook to which nothing is sent any more.
@@ -385,28 +493,17 @@ func (n *Notifier) revoked(ctx context.Context, id string) error {
 	return nil
 }
 
-// attempt tells once; number counts the attempts of a notice from 1 on.
-func (n *Notifier) attempt(ctx context.Context, c *delivery.Client, h Hook, v Notice, number int) delivery.Outcome {
+// attempt sends a notice once; number counts its attempts from 1 on.
+func (n *Notifier) attempt(ctx context.Context, c client, h Hook, v Notice, number int) delivery.Outcome {
 	if err := n.revoked(ctx, h.ID); err != nil {
 		n.logDelivery(Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
 			Attempt: number, Error: err.Error()})
 		return delivery.Outcome{Err: err}
 	}
-	body, err := h.body(v)
-	if err != nil {
-		return delivery.Outcome{Err: err}
-	}
-	at := strconv.FormatInt(time.Now().Unix(), 10)
-	headers := []string{"X-Loadstone-Event", string(v.Event), "X-Loadstone-Delivery", v.DeliveryID,
-		"X-Loadstone-Timestamp", at}
-	if !h.Secret.IsZero() {
-		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret.Reveal(), at, body))
-	}
-	answer, err := c.Post(ctx, "", "application/json", body, headers...)
-	out := delivery.OutcomeOf(answer, err, 1)
-	out.Retry = out.Retry && !errors.Is(err, egress.ErrRefused)
+	out := c.deliver(ctx, h, v)
+	out.Retry = out.Retry && !errors.Is(out.Err, egress.ErrRefused)
 	d := Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
-		Attempt: number, Delivered: out.Err == nil}
+		Attempt: number, Delivered: out.Err == nil || out.Delivered > 0}
 	if out.Err != nil {
 		d.Error = c.LogText(out.Err.Error())
 	}

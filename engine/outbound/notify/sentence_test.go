@@ -36,7 +36,7 @@ func TestAFailedRunSaysWhy(t *testing.T) {
 	if err := errors.Join(json.Unmarshal(chat.bodies[0], &said), json.Unmarshal(hooks.bodies[0], &told)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.Text, "has failed: There is no table &lt;nope&gt;. <https://") {
+	if !strings.Contains(said.Text, " failed: There is no table &lt;nope&gt;. <https://") {
 		t.Errorf("it says %q", said.Text)
 	}
 	if told.Reason != reason || told.QPS != nil || told.ErrorRate != nil || told.Validity != "" {
@@ -91,7 +91,7 @@ func TestAMessageObeysNoName(t *testing.T) {
 			t.Errorf("a message has %q", v.Text[i:])
 		}
 		text, id, _ := strings.Cut(v.Text, " <https://bench.example/runs/")
-		said[strings.TrimSuffix(id, ">")] = strings.TrimSuffix(strings.TrimPrefix(text, "Run "), " has failed.")
+		said[strings.TrimSuffix(id, ">")] = strings.TrimSuffix(strings.TrimPrefix(text, "Run "), " failed.")
 	}
 	for id := range names {
 		if said[id] != want[id] {

@@ -24,6 +24,8 @@ type recovery struct {
 type probe struct {
 	done, overloaded bool
 	failures         int
+	// bore: the target bore an overload of the probe, so that the probe tells nothing.
+	bore bool
 	// answer is the level that is tried, a little below the answer.
 	answer, overload float64
 }
@@ -66,8 +68,11 @@ func (s *Search) afterRecovery(o Observation) string {
 // probeMargin is how far from the answer the levels of a probe lie: what is close to it fails by chance.
 const probeMargin = 0.1
 
+// beyondDoubt is how far above a limit that is in doubt a probe overloads the target.
+const beyondDoubt = 0.25
+
 // overloadAbove is the lowest level well above the answer that overloads the target, or else the highest that does; 0
-// for none.
+// for none. Where the limit is in doubt it is one that no target bears whose limit it is.
 func (s *Search) overloadAbove() (level float64) {
 	answer := s.answer()
 	for _, l := range s.levels() {
@@ -76,6 +81,9 @@ func (s *Search) overloadAbove() (level float64) {
 				break
 			}
 		}
+	}
+	if level > 0 && s.limitInDoubt() {
+		level = max(level, min(answer*(1+beyondDoubt), s.cfg.Max))
 	}
 	return level
 }
@@ -89,7 +97,9 @@ func (s *Search) belowAnswer() float64 {
 func (s *Search) afterProbe(o Observation) string {
 	p := &s.probe
 	if !p.overloaded {
-		p.overloaded = true
+		step := s.measured(o)
+		step.Outcome, _ = s.fails(o, step)
+		p.overloaded, p.bore = true, p.bore || step.Held()
 		s.level, s.lengthening = p.answer, s.lengthFor(p.answer)
 		return "it overloads the target on purpose, to see whether that outlasts the overload"
 	}
@@ -111,4 +121,53 @@ func (s *Search) afterProbe(o Observation) string {
 			s.describeLevel(p.overload))
 	}
 	return fmt.Sprintf("%s holds right after %s", s.describeLevel(p.answer), s.describeLevel(p.overload))
+}
+
+const (
+	// burstShare: a generator that stood still for this part of the baseline's latency sends as large a part of what a
+	// target has in service at once. leastStandMs are never enough for that.
+	burstShare, leastStandMs = 0.05, 5
+)
+
+// burst reports that a step may have failed by what was due while the generator stood still and came at once: more than
+// the level's load, for a moment. A target with hysteresis stays overloaded behind it.
+func (s *Search) burst(step engine.FindMaxStep) bool {
+	return s.cfg.Unit == engine.FindMaxRate && !step.Held() && s.baseline != nil &&
+		step.StoodStillMs >= max(burstShare**s.baseline, leastStandMs)
+}
+
+// limitInDoubt reports that each step at the lowest level that fails above the answer may have failed by a burst.
+func (s *Search) limitInDoubt() bool {
+	answer := s.answer()
+	for _, l := range s.levels() {
+		if l.level <= answer || !l.failing() {
+			continue
+		}
+		for _, step := range s.steps {
+			if step.Level() == l.level && !step.Held() && !s.burst(step) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// inDoubtMessage says why there is no answer although a level holds.
+func (s *Search) inDoubtMessage(level float64) string {
+	_, unstable := s.Bounds()
+	stood := 0.0
+	for _, step := range s.steps {
+		if step.Level() == *unstable && !step.Held() {
+			stood = max(stood, step.StoodStillMs)
+		}
+	}
+	return fmt.Sprintf(
+		"The target sustains %s, and the limit may lie above %s: in each step that failed there the generator "+
+			"stood still, for up to %s ms, and then sent at once what had become due. After such a burst this target may stay "+
+			"overloaded (hysteresis), so there is no answer. Use a machine with more free CPU.",
+		s.describeLevel(level),
+		s.describeLevel(*unstable),
+		formatNumber(stood),
+	)
 }

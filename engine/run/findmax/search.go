@@ -43,6 +43,9 @@ type Observation struct {
 	Missing int
 	// GeneratorLate says, in a clause, how the generator itself was late; such a step says nothing about the target.
 	GeneratorLate string
+	// StoodStillMs is the longest time for which a process of the generator ran nothing, in milliseconds. What was due
+	// meanwhile comes at once, in a search over the rate.
+	StoodStillMs float64
 }
 
 const (
@@ -99,10 +102,12 @@ type Search struct {
 	// overloadedBy is the level that was too much for the target just now, 0 for none; collapsedAt the lowest level at
 	// which throughput collapsed.
 	overloadedBy, collapsedAt float64
-	recovery                  recovery
-	suspect                   bool
-	probe                     probe
-	hysteresis                *engine.FindMaxHysteresis
+	// overloadStoodMs is for how long the generator stood still in the step that began the overload.
+	overloadStoodMs float64
+	recovery        recovery
+	suspect         bool
+	probe           probe
+	hysteresis      *engine.FindMaxHysteresis
 
 	late, lateInRow int
 	unsteady        bool
@@ -171,7 +176,10 @@ func (s *Search) Observe(o Observation) (step engine.FindMaxStep, again string) 
 		return step, s.afterProbe(o)
 	}
 	step = s.evaluate(o)
-	step.QPSError, step.LateSteps = o.QPSError, s.late
+	step.QPSError, step.LateSteps, step.StoodStillMs = o.QPSError, s.late, o.StoodStillMs
+	if s.overloadedBy > 0 { // what made the overload is in this step too, as far as it lasts
+		step.StoodStillMs = max(step.StoodStillMs, s.overloadStoodMs)
+	}
 	s.take(step)
 	return step, ""
 }
@@ -269,7 +277,7 @@ func (s *Search) noteOverload(step engine.FindMaxStep) {
 		if before > step.Level() {
 			s.recovery.failedAfter = step.Level()
 		}
-		s.overloadedBy = max(step.Level(), before)
+		s.overloadedBy, s.overloadStoodMs = max(step.Level(), before), step.StoodStillMs
 		return
 	}
 	if s.recovery.failedAfter == step.Level() {
@@ -431,7 +439,8 @@ func (s *Search) measure(level float64, stage engine.SearchStage) {
 
 // conclude ends a search whose answer is confirmed, once it is known whether an overload outlasts its cause.
 func (s *Search) conclude() {
-	if above := s.overloadAbove(); (s.suspect || s.collapsedAt > 0) && !s.probe.done && above > 0 {
+	suspect := s.suspect || s.collapsedAt > 0 || s.limitInDoubt()
+	if above := s.overloadAbove(); suspect && !s.probe.done && above > 0 {
 		s.probe = probe{done: true, answer: s.belowAnswer(), overload: above}
 		s.level, s.stage, s.lengthening = above, engine.StageOverloading, s.lengthFor(above)
 		return
@@ -455,8 +464,12 @@ func (s *Search) finish(confirmed bool, prefix string) {
 			confirmed = true
 		}
 	}
-	if level <= 0 {
+	switch {
+	case level <= 0:
 		r.Reason = prefix + s.notFoundMessage()
+		return
+	case (s.hysteresis != nil || s.probe.bore) && s.limitInDoubt():
+		r.Reason = prefix + s.inDoubtMessage(level)
 		return
 	}
 	r.Found, r.Confirmed = true, confirmed

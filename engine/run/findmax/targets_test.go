@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -113,4 +114,60 @@ func check(t *testing.T, what string, s *Search, limit float64) {
 		}
 	}
 	t.Logf("%s: found %.4g in %d steps", what, level, r.Steps)
+}
+
+// TestAGeneratorThatStandsStillIsNoLimit: what is due while the generator stands still comes at once, and a target that
+// stays overloaded behind such a burst is told to sustain what it does, or nothing. Who recovers is judged as ever.
+func TestAGeneratorThatStandsStillIsNoLimit(t *testing.T) {
+	t.Parallel()
+	for name, kind := range findmaxtest.Kinds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			right, none, limit := 0, 0, 0.0
+			for seed := range seeds(t) {
+				rng := rand.New(rand.NewPCG(seed, 12))
+				const size = 80 // 0.4 s in service
+				if limit == 0 {
+					limit = findmaxtest.RateLimit(kind(size, atLimit, rand.New(rand.NewPCG(1, 1))), atLimit, stepSeconds)
+				}
+				target := kind(size, atLimit, rng)
+				// It stands still in each tenth of the seconds, for 30 to 150 ms.
+				stood := map[float64]float64{}
+				target.Begins = func(due float64) float64 {
+					second := math.Floor(due)
+					if _, drawn := stood[second]; !drawn {
+						stood[second] = 0
+						if rng.IntN(10) == 0 {
+							stood[second] = 0.03 + 0.12*rng.Float64()
+						}
+					}
+					return max(due, min(second+stood[second], second+1))
+				}
+				s := New(Config{Unit: engine.FindMaxRate, Start: atLimit / 5, Increment: atLimit / 5, Max: 1e6, QPSStabilityPct: 5,
+					LatencyStabilityPct: 20, MaxErrorRatePct: 1, StepSeconds: stepSeconds})
+				for level, _, ok := s.Next(); ok; level, _, ok = s.Next() {
+					clear(stood)
+					o := observation(target.Open(level, stepSeconds*s.Lengthening(), target.Random))
+					for _, seconds := range stood {
+						o.StoodStillMs = max(o.StoodStillMs, seconds*1000)
+					}
+					s.Observe(o)
+				}
+				r := s.Result()
+				switch level, found := r.Level(); {
+				case !found && target.Slower != nil && strings.Contains(r.Reason, "the generator stood still"):
+					none++
+				case found && math.Abs(level-limit) <= 0.05*limit:
+					right++
+				default:
+					t.Errorf("seed %d: %.4g of %.4g: %s", seed, level, limit, r.Reason)
+					for _, x := range s.steps {
+						t.Logf("  %s %v: %.1f/s P95 %.1f %s, stood still for %.0f ms", x.Stage, x.Level(), x.QPS, *x.P95LatencyMs,
+							x.Outcome, x.StoodStillMs)
+					}
+				}
+			}
+			t.Logf("%d right, %d without an answer", right, none)
+		})
+	}
 }

@@ -19,6 +19,8 @@ type lateness struct {
 	// last is what its process had noticed by the snapshot before, also of the step before, and noticed what it has in the
 	// step; nil before anything was told.
 	last, noticed *engine.Witness
+	// longestMs is the longest time for which the process stood still, as its seconds tell.
+	longestMs float64
 }
 
 const (
@@ -41,6 +43,7 @@ func (l *lateness) add(s *engine.WorkerSnapshot) {
 		l.still, l.lastStill = l.still+still, still
 	}
 	l.still += s.StalledMs / 1e3
+	l.longestMs = max(l.longestMs, s.Resources.MaxStallMs, s.StalledMs)
 	if s.TickLag != nil {
 		if l.lag == nil {
 			l.lag = histogram.New()
@@ -65,6 +68,15 @@ func (l *lateness) notice(w *engine.Witness) {
 		l.noticed = &since
 	}
 	l.last = w
+}
+
+// stoodMs is the longest time in the step for which the process ran nothing, in milliseconds. A thread that is to wake
+// at equal distances is that late then.
+func (l *lateness) stoodMs() float64 {
+	if l.noticed == nil {
+		return l.longestMs
+	}
+	return max(l.longestMs, l.noticed.Late.Longest())
 }
 
 // waited is the part of the step in which the process was kept from what it was to do, 0 where nothing tells.

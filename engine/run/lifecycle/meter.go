@@ -133,6 +133,7 @@ func (m *Meter) Observation() (findmax.Observation, time.Duration) {
 		if why := w.late.judge(w.latency, m.decode); why != "" && o.GeneratorLate == "" {
 			o.GeneratorLate = id + " " + why
 		}
+		o.StoodStillMs = max(o.StoodStillMs, w.late.stoodMs())
 		if w.latency.Count() == 0 {
 			continue
 		}

@@ -8,10 +8,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// The part of a figure that may be the generator's before a run is DEGRADED, and what is too little to be measured.
+// The part of a figure that may be the generator's before it is said, and what is too little to be measured.
 const (
 	starvedShare = 0.05
 	minStarvedMs = 0.05
+	// wakesMs is what a client that does nothing but wait, send and read finds P50 and P95 above the target's own on an
+	// idle machine of two processors that it shares with the target (make check-witnesses): the way there and back, and a
+	// thread that wakes up. wakesTailMs is the same of the P99. Up to that it is a note: no client has less there.
+	wakesMs, wakesTailMs = 0.25, 0.5
 )
 
 // witnesses add up what the processes that carry the load noticed of their own lateness in the measurement, by node.
@@ -101,16 +105,22 @@ func (v *Validity) JudgeWitnesses(f *engine.Figures) {
 	least := f.LatencyMs.P50 - u.P50
 	u.P95, u.P99 = min(u.P95, f.LatencyMs.P95-least), min(u.P99, f.LatencyMs.P99-least)
 	var high []engine.HiddenPercentile
+	starved := false
 	for _, p := range []engine.HiddenPercentile{{Name: "P50", Ms: f.LatencyMs.P50, WouldMs: u.P50},
 		{Name: "P95", Ms: f.LatencyMs.P95, WouldMs: u.P95}, {Name: "P99", Ms: f.LatencyMs.P99, WouldMs: u.P99}} {
 		if p.WouldMs > minStarvedMs && p.WouldMs > starvedShare*p.Ms {
+			starved = starved || p.WouldMs > wakesMs && (p.Name != "P99" || p.WouldMs > wakesTailMs)
 			p.WouldMs = max(p.Ms-p.WouldMs, 0)
 			high = append(high, p)
 		}
 	}
-	if len(high) > 0 {
-		v.Add(engine.CauseGeneratorStarved, engine.Note{Code: engine.AboutGeneratorStarved, Node: worstNode, Hidden: high,
-			Percent: 100 * all.WaitShare()}, v.outcome.From, v.outcome.To)
+	n := engine.Note{Code: engine.AboutGeneratorStarved, Node: worstNode, Hidden: high, Percent: 100 * all.WaitShare()}
+	switch {
+	case starved:
+		v.Add(engine.CauseGeneratorStarved, n, v.outcome.From, v.outcome.To)
+	case len(high) > 0:
+		n.Code = engine.NoteThreadsWake
+		v.AddFigureNote(n)
 	}
 }
 

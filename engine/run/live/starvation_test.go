@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,12 +35,20 @@ func TestAStarvedGeneratorIsSeenByItsFigures(t *testing.T) {
 		warm, measured []node
 		f              engine.Figures
 		search, local  bool
-		want           string // part of the cause; empty: none
+		want           string // part of the cause, or of the note behind a tilde; empty: none
 	}{
 		"a quiet machine": {[]node{quiet}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
 		"late timers":     {[]node{quiet}, []node{{0.004, 0.3}}, engine.Figures{LatencyMs: latency(0.5, 1, 1.5)}, false, false, ""},
 		"late timers of one of two": {[]node{quiet, quiet}, []node{quiet, {0.008, 2}}, engine.Figures{LatencyMs: fast}, false,
 			false, ""},
+		"threads that wake up": {[]node{quiet}, []node{{0.02, 0.2}}, engine.Figures{LatencyMs: latency(1, 2.5, 2.9)}, false,
+			false, "~wake up: P95 by 0.2 ms of 2.5 ms, P99 by 0.2 ms of 2.9 ms."},
+		"a P50 of less than threads take to wake up": {[]node{quiet}, []node{{0.06, 0.06}},
+			engine.Figures{LatencyMs: latency(0.3, 2.5, 9)}, false, false, "~wake up: P50 by 0.06 ms of 0.3 ms."},
+		"late beyond that": {[]node{quiet}, []node{{0.025, 0.3}}, engine.Figures{LatencyMs: latency(1, 2.5, 4)}, false, false,
+			"P95 by 0.3"},
+		"a tail beyond that": {[]node{quiet}, []node{{0.02, 0.5}}, engine.Figures{LatencyMs: latency(1, 8, 9)}, false, false,
+			"P99 by 0.5"},
 		"a busy one":             {[]node{quiet}, []node{busy}, engine.Figures{LatencyMs: fast}, false, false, "P99 by"},
 		"a local target":         {[]node{quiet}, []node{busy}, engine.Figures{LatencyMs: fast}, false, true, "a: the generator was late"},
 		"busy in the warm-up":    {[]node{busy}, []node{quiet}, engine.Figures{LatencyMs: fast}, false, false, ""},
@@ -78,6 +87,13 @@ func TestAStarvedGeneratorIsSeenByItsFigures(t *testing.T) {
 			Search: c.search})
 		v.JudgeWitnesses(&c.f)
 		got := v.Verdict().Causes
+		want, noted := strings.CutPrefix(c.want, "~")
+		if notes := v.Verdict().Notes; noted {
+			c.want = ""
+			if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, want) }) {
+				t.Errorf("%s: %q", name, notes)
+			}
+		}
 		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || got[0].Cause != engine.CauseGeneratorStarved ||
 			!strings.Contains(got[0].Detail, c.want)) {
 			t.Errorf("%s: %+v", name, got)

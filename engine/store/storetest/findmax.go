@@ -44,6 +44,7 @@ func findMax(t *testing.T, s Store) {
 			Outcome:                engine.OutcomeStable,
 			QPSError:               0.01 * float64(n),
 			LateSteps:              3 - n,
+			StoodStillMs:           12.5 * float64(3-n),
 		}
 	}
 	second := step(2)
@@ -99,7 +100,7 @@ func findMax(t *testing.T, s Store) {
 	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections,
 		QPS: new(9.0), Steps: 2, Reason: "It sustains 8.", History: want.Steps}
 	for i := range answer.History { // what goes on with a search is not in its answer
-		answer.History[i].QPSError, answer.History[i].LateSteps = 0, 0
+		answer.History[i].QPSError, answer.History[i].LateSteps, answer.History[i].StoodStillMs = 0, 0, 0
 	}
 	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FindMax: answer}))
 	Must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "something else"}))

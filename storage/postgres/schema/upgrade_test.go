@@ -27,6 +27,8 @@ var (
 	version16 string
 	//go:embed testdata/version_17.sql
 	version17 string
+	//go:embed testdata/version_18.sql
+	version18 string
 )
 
 // somebody is a user, whose row is looked at afterwards.
@@ -68,7 +70,7 @@ func one[T any](t testing.TB, conn *pgx.Conn, query string) (value T) {
 	return value
 }
 
-// TestTheVersionBeforeIsUpgraded applies the schema to databases of the versions 14 to 17, in each of the ways there
+// TestTheVersionBeforeIsUpgraded applies the schema to databases of the versions 14 to 18, in each of the ways there
 // are. Rows stay, triggers work under their new names, and the old objects are gone.
 func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 	t.Parallel()
@@ -82,7 +84,7 @@ func TestTheVersionBeforeIsUpgraded(t *testing.T) {
 		},
 	} {
 		for version, text := range map[int]string{14: version14 + renamed, 15: version15 + renamed,
-			16: version16 + sinceRenamed, 17: version17 + sinceRenamed} {
+			16: version16 + sinceRenamed, 17: version17 + sinceRenamed, 18: version18 + sinceRenamed} {
 			t.Run(fmt.Sprint(name, version), func(t *testing.T) {
 				dsn := pg.NewDatabase(t)
 				conn := connect(t, dsn)

@@ -62,10 +62,10 @@ export function problemFrom(status: number, body: string): Problem {
   }
   const fallback =
     status === 404
-      ? 'The server does not know this address.'
+      ? 'The server has no such endpoint.'
       : status >= 500
-        ? `The server could not answer (HTTP ${status}).`
-        : `The server refused the request (HTTP ${status}).`;
+        ? `The server failed to answer (HTTP ${status}).`
+        : `The server rejected the request (HTTP ${status}).`;
   const fields = (p.errors ?? []).map((e) => ({
     field: e.field ?? '',
     message: serverText(e.message ?? ''),
@@ -174,7 +174,12 @@ export function sendPlugin(file: Blob, progress: (sent: number) => void, signal:
     };
     xhr.onerror = () =>
       failed(
-        new Problem(0, 'network', 'The upload broke off.', 'Check that loadstone serve is running, then try again.'),
+        new Problem(
+          0,
+          'network',
+          'The upload was interrupted.',
+          'Check that loadstone serve is running, then try again.',
+        ),
       );
     xhr.onabort = () => failed(new Problem(0, 'aborted', 'The upload was cancelled.'));
     signal.addEventListener('abort', () => xhr.abort());

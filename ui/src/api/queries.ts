@@ -9,6 +9,7 @@ import {
   type LogEntry,
   type RunCreateBody,
   type RunDetail,
+  type RunRow,
   type Status,
 } from './types';
 
@@ -72,12 +73,29 @@ export interface RunFilter {
   cursor?: string;
 }
 
-export const useRuns = (filter: RunFilter, refetchInterval?: number) =>
+export const useRuns = (filter: RunFilter, refetchInterval?: number, enabled = true) =>
   useQuery({
+    enabled,
     queryKey: ['runs', filter],
     queryFn: ({ signal }) => api.get('/api/runs', { query: filter, signal }),
     placeholderData: (before) => before,
     refetchInterval,
+  });
+
+/** useLastRuns is the newest run of each template, by template. */
+export const useLastRuns = () =>
+  useQuery({
+    queryKey: ['runs', 'latest of template'],
+    queryFn: async ({ signal }) => {
+      const all = new Map<string, RunRow>();
+      for (let cursor: string | undefined, page = 0; page < 20; page++) {
+        const list = await api.get('/api/runs', { query: { latest_of_template: true, limit: 200, cursor }, signal });
+        for (const r of list.runs ?? []) if (r.template_id) all.set(r.template_id, r);
+        if (!list.next_cursor) break;
+        cursor = list.next_cursor;
+      }
+      return all;
+    },
   });
 
 const liveStatuses: Status[] = ['RUNNING', 'STOPPING', 'CANCELLING'];
@@ -94,9 +112,10 @@ export const useNodeDemand = (enabled: boolean) =>
     refetchInterval: 2_000,
   });
 
-export const useRun = (id: string, linked: boolean) =>
+export const useRun = (id: string, linked: boolean, enabled = true) =>
   useQuery({
     queryKey: ['run', id],
+    enabled,
     queryFn: ({ signal }) => api.get('/api/runs/{id}', { path: { id }, signal }),
     refetchInterval: (q) => {
       const run = q.state.data;

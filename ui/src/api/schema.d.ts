@@ -1753,6 +1753,8 @@ export interface paths {
                 query?: {
                     /** @description next_cursor of the page before, in the same order. */
                     cursor?: string;
+                    /** @description Only the newest run of each template. */
+                    latest_of_template?: boolean;
                     limit?: number;
                     order?: "asc" | "desc";
                     /** @description Part of the run's name, in any case. */
@@ -2111,6 +2113,44 @@ export interface paths {
                         "application/vnd.apache.parquet": string;
                         "application/zip": string;
                         "text/csv": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What has become of a run in the results database and in a results connection */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunExport"];
                     };
                 };
             };
@@ -3882,7 +3922,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read who is told how runs ended (admins) */
+        /** Read notifications (admins) */
         get: {
             parameters: {
                 query?: never;
@@ -3903,7 +3943,7 @@ export interface paths {
                 };
             };
         };
-        /** Decide who is told how runs ended (admins) */
+        /** Save notifications (admins) */
         put: {
             parameters: {
                 query?: never;
@@ -3944,7 +3984,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Tell a hook that it is tried, and say what came of it (admins) */
+        /** Send a test of a notification (admins) */
         post: {
             parameters: {
                 query?: never;
@@ -5072,6 +5112,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{id}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Why operations of a run were slow: what the server did, and findings
+         * @description Of a run that goes on it is what this server has seen so far; its findings may change. observed is false where nothing was seen, and reason says why.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ServerView"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scaling": {
         parameters: {
             query?: never;
@@ -5099,6 +5180,236 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Needs"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedule-times": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the next times of a cron expression */
+        get: {
+            parameters: {
+                query: {
+                    count?: number;
+                    cron: string;
+                    time_zone?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScheduleTimes"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List schedules by name */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScheduleList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Start runs of a template at the times of a cron expression
+         * @description Runs start in the caller's name, with the rights that the caller has then. At most one scheduled run of a template goes on at a time: a start that is due meanwhile is skipped, and listed as such. Connections that are production are confirmed once, here.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ScheduleInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Schedule"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a schedule */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Schedule"];
+                    };
+                };
+            };
+        };
+        /**
+         * Change, pause or resume a schedule
+         * @description It is for the owner and admins. Whoever saves a schedule owns it, and a suspended one is resumed.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ScheduleChange"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Schedule"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a schedule; its runs stay */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{id}/starts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what became of the starts of a schedule, the newest first */
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScheduledStartList"];
                     };
                 };
             };
@@ -6166,6 +6477,20 @@ export interface components {
             name: string;
             type: string;
         };
+        Blocker: {
+            application?: string;
+            blocked_by?: string;
+            ours?: boolean;
+            session: string;
+            /** @enum {string} */
+            state: "active" | "idle" | "in_transaction" | "service";
+            statement?: string;
+            /** Format: double */
+            transaction_seconds: number;
+            user?: string;
+            /** Format: int64 */
+            waiting: number;
+        };
         Calibration: {
             /** Format: date-time */
             at: string | null;
@@ -6966,6 +7291,7 @@ export interface components {
             duration_seconds: number | null;
             errors: components["schemas"]["WorkerErrors"];
             failing?: components["schemas"]["FailingTime"][] | null;
+            findings?: components["schemas"]["Finding"][] | null;
             /** Format: int64 */
             finished_late: number | null;
             freezes?: components["schemas"]["Freezes"];
@@ -6989,6 +7315,7 @@ export interface components {
             /** Format: int64 */
             retries: number | null;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
+            server_time?: components["schemas"]["ServerTime"];
             service_ms: components["schemas"]["LatencyMs"] | null;
             slowest: components["schemas"]["SlowExecution"][] | null;
             stalls?: components["schemas"]["Stall"][] | null;
@@ -7012,6 +7339,36 @@ export interface components {
             /** Format: int64 */
             step?: number;
             values?: string[] | null;
+        };
+        Finding: {
+            /** Format: date-time */
+            from: string | null;
+            /** @enum {string} */
+            level: "finding" | "note";
+            object?: string;
+            rule: string;
+            /** Format: double */
+            seconds: number;
+            /** Format: double */
+            share: number | null;
+            /** Format: double */
+            share_high: number | null;
+            /** Format: double */
+            share_low: number | null;
+            statement_id?: string;
+            text: string;
+            title: string;
+            /** Format: date-time */
+            to: string | null;
+            try?: string;
+            who?: components["schemas"]["FindingSession"];
+        };
+        FindingSession: {
+            application?: string;
+            ours?: boolean;
+            session: string;
+            statement?: string;
+            user?: string;
         };
         FindMax: {
             /** Format: int64 */
@@ -7253,25 +7610,31 @@ export interface components {
             values: (string | null)[] | null;
         };
         GivenHook: {
-            /** @description finished, failed, regressed. */
+            /** @description finished, regressed, threshold, failed, missed. */
             events: string[];
+            /** @description The sender of an e-mail. */
+            from?: string;
             /** @description Of a hook that there is; without it a new one is made. */
             id?: string;
             /** @enum {string} */
-            kind: "webhook" | "slack";
+            kind: "webhook" | "slack" | "email";
             name: string;
-            /** @description Takes over a hook that is there, as it is: it is the caller's then, and no longer suspended. What is changed is the caller's without it. */
+            /** @description Takes over an unchanged hook: the caller owns it then, and it is no longer suspended. A changed hook is the caller's in any case. */
             resume?: boolean;
-            /** @description What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none. */
+            /** @description The key of the signature: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Of an e-mail, the password of the mail server. Left out, the saved one stays; an empty one removes it. */
             secret?: string;
-            /** @description Tell of runs alone that have these tags. */
+            /** @description Send notifications only for runs that have all of these tags. */
             tags?: {
                 [key: string]: string;
             };
-            /** @description Tell of runs of this template alone. */
+            /** @description Send notifications for runs of this template only. */
             template_id?: string;
-            /** @description Where to; without it, that of the hook stays. Only scheme, host and port are shown again. */
+            /** @description The recipients of an e-mail. */
+            to?: string[] | null;
+            /** @description The address; left out, the saved one stays. Only scheme, host and port are shown again. Of an e-mail, the mail server: smtp://HOST:587 for STARTTLS, smtps://HOST:465 for TLS, smtp+plaintext://HOST:25 for neither TLS nor a password. */
             url?: string;
+            /** @description The user of the mail server. */
+            user?: string;
         };
         GivenPrices: {
             /** @description YAML; an empty text takes what was saved away. */
@@ -7373,12 +7736,15 @@ export interface components {
         Hook: {
             address: string;
             events: string[] | null;
+            /** @description Of an e-mail: its sender. */
+            from?: string;
             id: string;
             kind: string;
             name: string;
             /** @description The admin who made it, changed it last, or resumed it last. It is suspended when that user is locked out, deleted or no admin any more. Empty of hooks made before they had owners. */
             owner?: string;
             owner_id?: string;
+            /** @description Whether there is a secret: webhooks are signed with it, and mail servers take it as a password. */
             signed: boolean;
             /** @description Why nothing is sent; empty while it is active. An admin who changes it, or saves it with resume, takes it over. */
             suspended_reason?: string;
@@ -7386,6 +7752,10 @@ export interface components {
                 [key: string]: string;
             };
             template_id?: string;
+            /** @description Of an e-mail: its recipients. */
+            to?: string[] | null;
+            /** @description Of an e-mail: the user of the mail server. */
+            user?: string;
         };
         Info: {
             /** @enum {string} */
@@ -7619,6 +7989,22 @@ export interface components {
             /** Format: double */
             stddev: number;
         };
+        LeastCost: {
+            /** Format: int64 */
+            clusters: number;
+            /** Format: double */
+            credits: number | null;
+            currency: string;
+            note?: string;
+            /** Format: double */
+            price: number | null;
+            price_list: string;
+            /** Format: double */
+            seconds: number;
+            warehouse: string;
+            warehouse_size: string;
+            warehouse_type: string;
+        };
         LeftPlace: {
             /** @description Where that is, in the words of a server that keeps files there. */
             label: string;
@@ -7759,6 +8145,7 @@ export interface components {
             kind: "workload" | "adapter";
             kinds?: ("POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION")[];
             name: string;
+            observes?: boolean;
             parameters?: unknown;
             sends?: components["schemas"]["Sends"];
             statements?: components["schemas"]["PluginStatement"][] | null;
@@ -8539,6 +8926,7 @@ export interface components {
         };
         Plan: {
             adapter: components["schemas"]["PluginRef"];
+            burst?: string;
             driver: string;
             error_classes?: {
                 [key: string]: string;
@@ -8547,6 +8935,7 @@ export interface components {
             /** Format: int64 */
             key_slots: number;
             lacks?: string[] | null;
+            least_cost?: components["schemas"]["LeastCost"];
             pools?: components["schemas"]["Pool"][] | null;
             prepared?: boolean;
             restore?: string[] | null;
@@ -9204,6 +9593,20 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunAccount: {
+            connection: string;
+            /** Format: int64 */
+            executions: number;
+            /** Format: date-time */
+            noted_at: string | null;
+            /** @description DATABASE.SCHEMA of the export; empty if the account was not reached. */
+            place: string;
+            /** @description What is missing and why, or why the attempt failed. */
+            problem: string;
+            /** @enum {string} */
+            status: "DONE" | "FAILED";
+            views: string[];
+        };
         RunCreateBody: {
             /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
             allow_writes?: boolean;
@@ -9305,6 +9708,10 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunExport: {
+            account: components["schemas"]["RunAccount"] | null;
+            record: components["schemas"]["RunRecord"] | null;
+        };
         RunFromTemplateBody: {
             /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
             confirm_production?: string | string[];
@@ -9330,6 +9737,15 @@ export interface components {
              * @description Rises with each save; 0 where nothing was written.
              */
             version: number;
+        };
+        RunRecord: {
+            /**
+             * Format: int64
+             * @description Number of parts of the record.
+             */
+            parts: number;
+            /** @description One sentence per part that could not be read. */
+            problems: string[];
         };
         RunResult: {
             /** Format: date-time */
@@ -9550,6 +9966,7 @@ export interface components {
         };
         Scenario: {
             description?: string;
+            export?: string;
             find_max: components["schemas"]["FindMax"];
             guardrails: components["schemas"]["Guardrails"];
             matrix?: components["schemas"]["Matrix"];
@@ -9564,6 +9981,100 @@ export interface components {
             template_name?: string;
             thresholds?: string[] | null;
             workload: components["schemas"]["Workload"];
+        };
+        Schedule: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** @description Five fields, or a name such as @daily. */
+            cron: string;
+            /** @description The newest start; null before the first. */
+            last: components["schemas"]["ScheduledStart"] | null;
+            name: string;
+            /**
+             * Format: date-time
+             * @description When the next run is due; null while the schedule is paused or suspended.
+             */
+            next_due: string | null;
+            /** @description The user in whose name runs start: whoever saved the schedule last. */
+            owner: string;
+            owner_id: string;
+            paused: boolean;
+            schedule_id: string;
+            /** @description Why no run starts; whoever saves the schedule resumes it. */
+            suspended_reason?: string;
+            template_id: string;
+            template_name: string;
+            /** @description A name of the IANA database. */
+            time_zone: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by: string;
+            /** Format: int64 */
+            version: number;
+        };
+        ScheduleChange: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
+            /** @description Minute, hour, day of the month, month and day of the week, or a name such as @daily. */
+            cron: string;
+            name: string;
+            paused?: boolean;
+            /** @description The template, by its id … */
+            template_id?: string;
+            /** @description … or by its name. */
+            template_name?: string;
+            /** @description A name of the IANA database, such as Europe/Berlin. UTC when left out. */
+            time_zone?: string;
+            /**
+             * Format: int64
+             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             */
+            version: number;
+        };
+        ScheduledStart: {
+            /**
+             * Format: date-time
+             * @description When it was due; of several that were missed, the first.
+             */
+            due_at: string | null;
+            matrix_id?: string;
+            /**
+             * Format: int64
+             * @description How many starts were missed.
+             */
+            missed?: number;
+            /** Format: date-time */
+            noted_at: string | null;
+            /** @enum {string} */
+            outcome: "STARTING" | "STARTED" | "SKIPPED" | "MISSED" | "FAILED";
+            /** @description Why no run started. */
+            reason?: string;
+            run_id?: string;
+            schedule_id: string;
+        };
+        ScheduledStartList: {
+            starts: components["schemas"]["ScheduledStart"][];
+        };
+        ScheduleInput: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
+            /** @description Minute, hour, day of the month, month and day of the week, or a name such as @daily. */
+            cron: string;
+            name: string;
+            paused?: boolean;
+            /** @description The template, by its id … */
+            template_id?: string;
+            /** @description … or by its name. */
+            template_name?: string;
+            /** @description A name of the IANA database, such as Europe/Berlin. UTC when left out. */
+            time_zone?: string;
+        };
+        ScheduleList: {
+            schedules: components["schemas"]["Schedule"][];
+        };
+        ScheduleTimes: {
+            /** @description In UTC, the soonest first. */
+            times: (string | null)[];
         };
         SeenError: {
             /** Format: int64 */
@@ -9590,6 +10101,14 @@ export interface components {
              */
             resolution_seconds: number;
         };
+        ServerEvent: {
+            /** Format: date-time */
+            at: string | null;
+            /** @enum {string} */
+            kind: "checkpoint" | "vacuum" | "plan" | "setting" | "restart" | "reset";
+            statement_id?: string;
+            text: string;
+        };
         ServerFigures: {
             client_ms: components["schemas"]["LatencyMs"];
             /** Format: int64 */
@@ -9610,6 +10129,25 @@ export interface components {
             user: string;
             version: string;
         };
+        ServerSecond: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: double */
+            elapsed_seconds: number;
+            /** Format: double */
+            in_flight: number | null;
+            /** Format: int64 */
+            looks: number;
+            others: {
+                [key: string]: number;
+            } | null;
+            ours: {
+                [key: string]: number;
+            } | null;
+            /** Format: double */
+            seconds: number;
+            slow?: boolean;
+        };
         ServerSplitMs: {
             /** Format: double */
             blocked_ms: number;
@@ -9629,6 +10167,42 @@ export interface components {
             queued_provisioning_ms: number;
             /** Format: double */
             queued_repair_ms: number;
+        };
+        ServerTime: {
+            classes: {
+                [key: string]: number;
+            } | null;
+            /** Format: double */
+            in_flight_seconds: number;
+            /** Format: double */
+            look_ms: number;
+            /** Format: int64 */
+            looks: number;
+            /** Format: double */
+            looks_per_second: number;
+            /** Format: double */
+            network_seconds: number;
+            /** Format: double */
+            remainder_pct: number;
+            /** Format: double */
+            remainder_seconds: number;
+            /** Format: int64 */
+            seconds: number;
+            /** Format: int64 */
+            unseen: number;
+            /** Format: double */
+            waiting_seconds: number;
+        };
+        ServerView: {
+            blockers: components["schemas"]["Blocker"][];
+            events: components["schemas"]["ServerEvent"][];
+            findings: components["schemas"]["Finding"][];
+            live: boolean;
+            missing: string[];
+            observed: boolean;
+            reason?: string;
+            seconds: components["schemas"]["ServerSecond"][];
+            time: components["schemas"]["ServerTime"] | null;
         };
         Setup: {
             load: string;
@@ -10055,6 +10629,7 @@ export interface components {
             errors: components["schemas"]["ErrorFigures"];
             failing?: components["schemas"]["FailingTime"][] | null;
             find_max: components["schemas"]["FindMaxResult"] | null;
+            findings?: components["schemas"]["Finding"][] | null;
             /** Format: int64 */
             finished_late: number;
             freezes?: components["schemas"]["Freezes"];
@@ -10081,6 +10656,7 @@ export interface components {
             retries: number;
             run_id: string;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
+            server_time?: components["schemas"]["ServerTime"];
             service_ms: components["schemas"]["LatencyMs"] | null;
             setup: components["schemas"]["Setup"] | null;
             simulated: boolean;
@@ -10727,6 +11303,7 @@ export type Beginning = components['schemas']['Beginning'];
 export type BeginTotpInputBody = components['schemas']['BeginTOTPInputBody'];
 export type Begun = components['schemas']['Begun'];
 export type Bind = components['schemas']['Bind'];
+export type Blocker = components['schemas']['Blocker'];
 export type Calibration = components['schemas']['Calibration'];
 export type CatalogColumn = components['schemas']['CatalogColumn'];
 export type CatalogInputBody = components['schemas']['CatalogInputBody'];
@@ -10778,6 +11355,8 @@ export type Feed = components['schemas']['Feed'];
 export type FieldError = components['schemas']['FieldError'];
 export type Figures = components['schemas']['Figures'];
 export type Fill = components['schemas']['Fill'];
+export type Finding = components['schemas']['Finding'];
+export type FindingSession = components['schemas']['FindingSession'];
 export type FindMax = components['schemas']['FindMax'];
 export type FindMaxHysteresis = components['schemas']['FindMaxHysteresis'];
 export type FindMaxRepetition = components['schemas']['FindMaxRepetition'];
@@ -10814,6 +11393,7 @@ export type KindRate = components['schemas']['KindRate'];
 export type KnownQueryLogin = components['schemas']['KnownQueryLogin'];
 export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
+export type LeastCost = components['schemas']['LeastCost'];
 export type LeftPlace = components['schemas']['LeftPlace'];
 export type Link = components['schemas']['Link'];
 export type LivePercentile = components['schemas']['LivePercentile'];
@@ -10920,11 +11500,14 @@ export type Rule = components['schemas']['Rule'];
 export type Rules = components['schemas']['Rules'];
 export type RuleState = components['schemas']['RuleState'];
 export type Run = components['schemas']['Run'];
+export type RunAccount = components['schemas']['RunAccount'];
 export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunExport = components['schemas']['RunExport'];
 export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
 export type RunList = components['schemas']['RunList'];
 export type RunNote = components['schemas']['RunNote'];
+export type RunRecord = components['schemas']['RunRecord'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
 export type RunView = components['schemas']['RunView'];
@@ -10940,12 +11523,23 @@ export type SavedQueryList = components['schemas']['SavedQueryList'];
 export type SaveInputBody = components['schemas']['SaveInputBody'];
 export type Scaling = components['schemas']['Scaling'];
 export type Scenario = components['schemas']['Scenario'];
+export type Schedule = components['schemas']['Schedule'];
+export type ScheduleChange = components['schemas']['ScheduleChange'];
+export type ScheduledStart = components['schemas']['ScheduledStart'];
+export type ScheduledStartList = components['schemas']['ScheduledStartList'];
+export type ScheduleInput = components['schemas']['ScheduleInput'];
+export type ScheduleList = components['schemas']['ScheduleList'];
+export type ScheduleTimes = components['schemas']['ScheduleTimes'];
 export type SeenError = components['schemas']['SeenError'];
 export type Sends = components['schemas']['Sends'];
 export type Series = components['schemas']['Series'];
+export type ServerEvent = components['schemas']['ServerEvent'];
 export type ServerFigures = components['schemas']['ServerFigures'];
 export type ServerInfo = components['schemas']['ServerInfo'];
+export type ServerSecond = components['schemas']['ServerSecond'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type ServerTime = components['schemas']['ServerTime'];
+export type ServerView = components['schemas']['ServerView'];
 export type Setup = components['schemas']['Setup'];
 export type Share = components['schemas']['Share'];
 export type ShareInputBody = components['schemas']['ShareInputBody'];

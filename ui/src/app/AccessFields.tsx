@@ -28,7 +28,7 @@ export function useIsOwner(a?: Access): boolean {
 
 /** accessText describes the owner and who has access. */
 export function accessText(a: Access): string {
-  if (!a.restricted) return a.owner ? `${a.owner}’s; every operator may use it` : 'every operator may use it';
+  if (!a.restricted) return a.owner ? `${a.owner}’s; all operators may use it` : 'all operators may use it';
   const users = (a.users ?? []).map((u) => u.name);
   const who = [...(a.owner ? [`its owner ${a.owner}`] : []), ...users];
   return `only ${who.length > 0 ? `${who.join(', ')} and ` : ''}admins may use it`;

@@ -11,9 +11,9 @@ import { SecondFactor } from './SecondFactor';
 import { problemText } from '../design/sentences';
 
 const scopeText = {
-  admin: 'An admin: everything, users, nodes and plugins too.',
-  operator: 'An operator: makes templates, connections and tables, and runs them.',
-  viewer: 'A viewer: looks at everything, and changes nothing but its own password and tokens.',
+  admin: 'Admin: full access, including users, nodes and plugins.',
+  operator: 'Operator: creates templates, connections and tables, and starts runs.',
+  viewer: 'Viewer: reads everything; changes only the own password and tokens.',
 };
 
 /** Account shows the user, the sessions and the password. */
@@ -30,7 +30,7 @@ export function Account() {
   const end = async (id: string) => {
     try {
       await api.remove('/api/auth/tokens/{id}', { path: { id } });
-      toast('The session was ended.', 'ok');
+      toast('Session ended.', 'ok');
     } catch (err) {
       const p = asProblem(err);
       toast(problemText(p), 'bad');
@@ -67,7 +67,7 @@ export function Account() {
                     </span>
                   </span>
                   {s.token_id === here.data ? (
-                    <span className="muted">this one</span>
+                    <span className="muted">this session</span>
                   ) : (
                     <button
                       type="button"
@@ -98,7 +98,7 @@ function ChangePassword({ has, onClose }: { has: boolean; onClose: () => void })
     mutationFn: () => api.put('/api/auth/password', { body: { password: now || undefined, new_password: next } }),
     onSuccess: async () => {
       await Promise.all(['me', 'sessions'].map((k) => qc.invalidateQueries({ queryKey: [k] })));
-      toast('The password is set; your other sessions have ended.', 'ok');
+      toast('Password changed. Your other sessions were signed out.', 'ok');
       onClose();
     },
   });

@@ -6,14 +6,12 @@ import { useMe } from '../api/queries';
 import { useOfflineSince } from '../api/connectivity';
 import { timeOfDay } from '../design/format';
 import { Icon } from '../design/icons';
-import { Empty, Failed, SkeletonRows } from '../design/States';
+import { Empty, Failed, Skeleton, SkeletonRows } from '../design/States';
 import { Crash } from './Crash';
 import { Home } from './Home';
-import { Join } from './Join';
 import { ProductionPrompt } from './ProductionPrompt';
 import { Rail } from './Rail';
 import { Shortcuts } from './Shortcuts';
-import { SignIn } from './SignIn';
 import { pathSegment } from './location';
 import {
   AuditPage,
@@ -24,12 +22,15 @@ import {
   FirstSteps,
   GalleryPage,
   HistoryPage,
+  Join,
   MatrixPage,
   NodesPage,
   PluginsPage,
   preloadPages,
   RunPage,
+  SchedulesPage,
   Settings,
+  SignIn,
   StreamsPage,
   TableEditor,
   TablePage,
@@ -42,10 +43,14 @@ export function App() {
   return (
     <Switch>
       <Route path="/signin">
-        <SignIn />
+        <Suspense fallback={<div className="state" aria-busy="true" />}>
+          <SignIn />
+        </Suspense>
       </Route>
       <Route path="/join">
-        <Join />
+        <Suspense fallback={<div className="state" aria-busy="true" />}>
+          <Join />
+        </Suspense>
       </Route>
       <Route>
         <SignedInApp />
@@ -63,11 +68,30 @@ function OfflineBanner() {
         <>
           <Icon name="alert" size={14} />
           <span>
-            <strong>The server does not answer.</strong> What is shown was true at{' '}
-            {timeOfDay(new Date(since).toISOString()).slice(0, 8)}; the page keeps trying.
+            <strong>The server does not answer.</strong> The page shows the state of{' '}
+            {timeOfDay(new Date(since).toISOString()).slice(0, 8)}; it keeps trying.
           </span>
         </>
       )}
+    </div>
+  );
+}
+
+/** ShellSkeleton has the shape of the page while a slow server answers who the user is. */
+function ShellSkeleton() {
+  return (
+    <div className="shell" aria-busy="true">
+      <nav className="rail" aria-label="Main">
+        <SkeletonRows rows={9} />
+      </nav>
+      <main className="main" id="main">
+        <div className="page-head">
+          <Skeleton width={220} height={22} />
+        </div>
+        <div className="page">
+          <SkeletonRows rows={10} />
+        </div>
+      </main>
     </div>
   );
 }
@@ -99,8 +123,8 @@ function SignedInApp() {
   }, [path]);
 
   if (me.error && !(me.error instanceof Problem && me.error.status === 401))
-    return <Failed what="Loadstone cannot be reached." error={me.error} retry={() => me.refetch()} />;
-  if (!me.data) return <div className="state" aria-busy="true" />;
+    return <Failed what="The server cannot be reached." error={me.error} retry={() => me.refetch()} />;
+  if (!me.data) return <ShellSkeleton />;
 
   return (
     <div className="shell">
@@ -112,7 +136,7 @@ function SignedInApp() {
           document.getElementById('main')?.focus();
         }}
       >
-        Skip to the content
+        Skip to content
       </a>
       <Rail user={me.data} />
       <main className="main" id="main" tabIndex={-1}>
@@ -153,6 +177,9 @@ function SignedInApp() {
                 <ComparePage />
               </Route>
               <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
+              <Route path="/schedules">
+                <SchedulesPage />
+              </Route>
               <Route path="/connections">
                 <ConnectionsPage />
               </Route>
@@ -183,22 +210,23 @@ function SignedInApp() {
                 <AuditPage />
               </Route>
               <Route path="/settings">
-                <Settings />
+                <Settings page="" />
               </Route>
+              <Route path="/settings/:page">{(p) => <Settings page={p.page} />}</Route>
               <Route>
                 <div className="page">
-                  <h1 className="sr">No such page</h1>
+                  <h1 className="sr">Page not found</h1>
                   <div className="panel">
                     <Empty
                       icon="search"
-                      title="There is no such page"
+                      title="Page not found"
                       actions={
                         <Link href="/" className="btn">
-                          Go home
+                          Go to Home
                         </Link>
                       }
                     >
-                      The address <code>{path}</code> leads nowhere. Perhaps it was deleted, or mistyped.
+                      There is no page at <code>{path}</code>. Check the address, or go to the start page.
                     </Empty>
                   </div>
                 </div>

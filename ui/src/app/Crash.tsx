@@ -28,14 +28,14 @@ export class Crash extends Component<Props, { error: Error | null }> {
   override render() {
     if (!this.state.error) return this.props.children;
     if (this.state.error instanceof PageLoadError)
-      return <Failed what="This page could not be loaded." error={this.state.error} retry={() => this.again()} />;
+      return <Failed what="The page could not be loaded." error={this.state.error} retry={() => this.again()} />;
     return (
       <div className="state" role="alert">
-        <h1>This page broke.</h1>
-        <p>Your runs are not affected: they live on the server. The browser reported: {this.state.error.message}</p>
+        <h1>This page stopped working.</h1>
+        <p>Your runs continue on the server. The browser reported: {this.state.error.message}</p>
         <div className="row">
           <button type="button" className="btn primary" onClick={() => location.reload()}>
-            Load the page again
+            Reload the page
           </button>
         </div>
       </div>

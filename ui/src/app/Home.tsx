@@ -78,8 +78,8 @@ export function Home() {
               skeleton={<SkeletonRows rows={5} />}
               empty={(d) =>
                 (d.runs ?? []).length === 0 && (
-                  <Empty icon="chart" title="No run yet">
-                    Each run is kept here with its figures, and every single execution it made.
+                  <Empty icon="chart" title="No runs yet">
+                    Finished runs appear here with their figures and every execution.
                   </Empty>
                 )
               }
@@ -113,12 +113,12 @@ function FirstMinute(props: {
   return (
     <section className={`panel first${props.fresh ? ' fresh' : ''}`}>
       <div className="first-text">
-        <h2>{props.fresh ? 'See it work' : 'Start something'}</h2>
+        <h2>{props.fresh ? 'See it work' : 'Start a run'}</h2>
         <p>
           {props.playground
             ? 'Run a 20-second mixed workload on the built-in Postgres: point lookups, range scans, inserts ' +
               'and updates over 16 connections.'
-            : 'This server has no built-in Postgres to play with: connect your own, then write a template for it.'}
+            : 'This server has no built-in Postgres. Connect your own database, then create a template for it.'}
         </p>
         {create.error && <ProblemNotice error={create.error} />}
         <OperatorOnly>
@@ -134,8 +134,8 @@ function FirstMinute(props: {
               </button>
             )}
             <span className="muted">
-              or take <Link href="/start">first steps on your own Postgres</Link>, or{' '}
-              <Link href="/templates/gallery">begin with a question</Link>
+              or <Link href="/start">measure a table of your own</Link>, or{' '}
+              <Link href="/templates/gallery">choose a question</Link>
             </span>
           </div>
         </OperatorOnly>
@@ -167,7 +167,7 @@ function LiveCard({ run }: { run: RunRow }) {
       {run.status === 'RUNNING' && run.phase === 'PREPARING' ? (
         <div className="row live-figures">
           <span className="muted">{clock(started)}</span>
-          <span className="muted">The target is made ready. The load begins by itself when it is.</span>
+          <span className="muted">Preparing the target. The load starts when it is ready.</span>
         </div>
       ) : (
         <div className="row live-figures">

@@ -22,6 +22,8 @@ export function HookForm(props: {
   const [fieldErrors, setFieldErrors] = useState<Record<string, string>>({});
   const [busy, setBusy] = useState(false);
   const before = saved.hooks.find((h) => h.id === first.id);
+  const mail = draft.kind === 'email';
+  const sameWay = before !== undefined && (before.kind === 'email') === mail;
   const set = (to: Partial<HookDraft>) => setDraft((d) => ({ ...d, ...to }));
   const submit = async (e: FormEvent) => {
     e.preventDefault();
@@ -94,23 +96,87 @@ export function HookForm(props: {
         </fieldset>
         {field(
           'url',
-          'Address',
+          mail ? 'Mail server' : 'Address',
           (n) => (
             <input
               id={n}
               className="input mono"
               value={draft.url}
               onChange={(e) => set({ url: e.target.value })}
-              placeholder={before ? `${before.address}/… (saved)` : 'https://hooks.example.com/…'}
+              placeholder={
+                before && sameWay
+                  ? `${before.address}${mail ? '' : '/…'} (saved)`
+                  : mail
+                    ? 'smtp://mail.example.com:587'
+                    : 'https://hooks.example.com/…'
+              }
               autoComplete="off"
               spellCheck={false}
-              required={!before}
+              required={!before || !sameWay}
               maxLength={2000}
             />
           ),
-          before
-            ? 'Leave it empty to keep the address that is saved.'
-            : 'It is kept sealed; its path is not shown again.',
+          before && sameWay
+            ? 'Leave empty to keep the saved address.'
+            : mail
+              ? 'smtp:// uses STARTTLS, smtps:// TLS; smtp+plaintext:// neither TLS nor a password.'
+              : 'The address is stored encrypted. Its path is not shown again.',
+        )}
+        {mail && (
+          <>
+            {field('from', 'From', (n) => (
+              <input
+                id={n}
+                className="input"
+                value={draft.from}
+                onChange={(e) => set({ from: e.target.value })}
+                placeholder="loadstone@example.com"
+                autoComplete="off"
+                required
+                maxLength={300}
+              />
+            ))}
+            {field(
+              'to',
+              'To',
+              (n) => (
+                <input
+                  id={n}
+                  className="input"
+                  value={draft.to}
+                  onChange={(e) => set({ to: e.target.value })}
+                  placeholder="ada@example.com, bob@example.com"
+                  autoComplete="off"
+                  required
+                />
+              ),
+              'Up to 50 addresses with commas between them.',
+            )}
+            {field('user', 'User of the mail server', (n) => (
+              <input
+                id={n}
+                className="input"
+                value={draft.user}
+                onChange={(e) => set({ user: e.target.value })}
+                placeholder="none"
+                autoComplete="off"
+                maxLength={300}
+              />
+            ))}
+            {draft.user.trim() !== '' &&
+              field('secret', 'Password', (n) => (
+                <input
+                  id={n}
+                  className="input mono"
+                  type="password"
+                  value={draft.secret}
+                  onChange={(e) => set({ secret: e.target.value })}
+                  placeholder={before?.signed && sameWay ? 'saved' : ''}
+                  autoComplete="new-password"
+                  maxLength={500}
+                />
+              ))}
+          </>
         )}
         {draft.kind === 'webhook' &&
           field(
@@ -132,14 +198,14 @@ export function HookForm(props: {
             before?.signed ? (
               <label className="row">
                 <input type="checkbox" checked={draft.unsign} onChange={(e) => set({ unsign: e.target.checked })} />
-                Sign no more
+                Stop signing
               </label>
             ) : (
-              'With one, each body is signed, so that the receiver knows who wrote it.'
+              'Loadstone signs each request with this secret, so that the receiver can verify the sender.'
             ),
           )}
         <fieldset className="field choices">
-          <legend className="label">Told when a run has</legend>
+          <legend className="label">Send when a run</legend>
           {events.map((v) => (
             <label key={v.value} className="choice">
               <input
@@ -189,7 +255,7 @@ export function HookForm(props: {
               spellCheck={false}
             />
           ),
-          'One a line, name:value; a run has to have all of them. Without any, tags do not matter.',
+          'One name:value per line. A run must have all of these tags. Leave empty for all runs.',
         )}
         <div className="actions">
           <button type="button" className="btn" onClick={props.onClose}>

@@ -37,19 +37,19 @@ export function Join() {
           <img src="/favicon.svg" alt="" width="40" height="40" />
           <div>
             <h1>Loadstone</h1>
-            <p className="muted">Find out what a database table can take.</p>
+            <p className="muted">Load testing for databases.</p>
           </div>
         </div>
         {problem && <ProblemNotice error={problem} />}
         {problem?.status === 401 ? (
           <Link href="/signin" className="btn">
-            I have a password already
+            I already have a password
           </Link>
         ) : (
           <>
             <p>
               You have been invited. Choose a password; you sign in with it and the name{' '}
-              <strong className="wrap-anywhere">{name || 'that you were told'}</strong>.
+              <strong className="wrap-anywhere">{name || 'from your invitation'}</strong>.
             </p>
             <form onSubmit={(e) => void submit(e)} className="stack">
               <input type="hidden" autoComplete="username" value={name} readOnly />

@@ -40,7 +40,7 @@ export function NewPassword({ value, onChange }: { value: string; onChange: (v: 
         </button>
       </div>
       <span className="help" id={`${id}-help`} role="status">
-        {problem || `At least ${minPasswordLength} characters; several words do well.`}
+        {problem || `At least ${minPasswordLength} characters. A few random words work well.`}
       </span>
     </div>
   );

@@ -29,7 +29,7 @@ const initialCount = 10;
 function DeliveryOutcome({ of }: { of: Delivery }) {
   return (
     <span className={`badge ${of.arrived ? 'ok' : 'bad'}`} title={of.error || undefined}>
-      {of.arrived ? 'Arrived' : 'Not taken'}
+      {of.arrived ? 'Delivered' : 'Failed'}
     </span>
   );
 }
@@ -56,7 +56,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
     try {
       const d = await api.post('/api/v1/notifications/{id}/test', { path: { id: h.id } });
       toast(
-        d.arrived ? `The test arrived at “${h.name}”.` : `The test of “${h.name}”: ${d.error}`,
+        d.arrived ? `Test notification delivered to “${h.name}”.` : `The test of “${h.name}” failed: ${d.error}`,
         d.arrived ? 'ok' : 'bad',
       );
     } catch (err) {
@@ -69,7 +69,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
   const remove = (s: Saved, h: Hook) =>
     ask({
       title: `Delete notification “${h.name}”?`,
-      body: `${h.address} is not told of runs any more.`,
+      body: `${h.address} no longer receives notifications.`,
       verb: 'Delete notification',
       danger: true,
       act: async () => {
@@ -85,7 +85,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
   const resume = async (s: Saved, h: Hook) => {
     try {
       await api.put(path, { body: { version: s.version, hooks: resumeInput(s.hooks, h.id) } });
-      toast(`Notification “${h.name}” is sent again, and yours.`, 'ok');
+      toast(`Notification “${h.name}” was resumed. You are its owner now.`, 'ok');
     } catch (err) {
       toast(problemText(asProblem(err)), 'bad');
     }
@@ -106,8 +106,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
         {(s) => (
           <>
             {s.hooks.length === 0 && (
-              <Empty tight title="Nobody is told yet">
-                A webhook or a Slack channel can be told when a run has finished, failed or regressed.
+              <Empty tight title="No notifications yet">
+                Loadstone can call a webhook, post to Slack or send an e-mail when a run finishes, fails, regresses or does not start.
               </Empty>
             )}
             <div
@@ -115,13 +115,13 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
               hidden={s.hooks.length === 0}
               tabIndex={0}
               role="group"
-              aria-label="Notifications, a table that scrolls"
+              aria-label="Notifications, scrollable"
             >
               <table className="table cards">
                 <thead>
                   <tr>
                     <th>Name</th>
-                    <th className="hide-phone">Told when</th>
+                    <th className="hide-phone">Events</th>
                     <th>Last</th>
                     <th>
                       <span className="sr">Actions</span>
@@ -137,7 +137,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                           <strong className="wrap-anywhere">{h.name}</strong>
                           <span className="second wrap-anywhere">
                             {kindLabel(h.kind)} · {h.address}
-                            {h.signed && ' · signed'}
+                            {h.kind === 'email' && ` · to ${(h.to ?? []).join(', ')}`}
+                            {h.signed && h.kind !== 'email' && ' · signed'}
                             {h.owner && ` · by ${h.owner}`}
                           </span>
                           {h.suspended_reason && (
@@ -149,7 +150,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                           <span className="second wrap-anywhere">{hookScope(h, templates)}</span>
                         </td>
                         <td>
-                          {last ? <DeliveryOutcome of={last} /> : <span className="muted">not used yet</span>}
+                          {last ? <DeliveryOutcome of={last} /> : <span className="muted">never used</span>}
                           {last && (
                             <span className="second" title={dateTime(last.at)}>
                               {ago(last.at)}
@@ -229,11 +230,11 @@ function DeliveryTable({ list }: { list: Delivery[] }) {
   const shown = all ? list : list.slice(0, initialCount);
   return (
     <>
-      <h2 className="h3 body delivered">What was delivered</h2>
+      <h2 className="h3 body delivered">Deliveries</h2>
       {list.length === 0 ? (
-        <p className="body muted">Nothing was sent since this server started.</p>
+        <p className="body muted">No deliveries since the server started.</p>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Deliveries, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Deliveries, scrollable">
           <table className="table dense cards listed deliveries">
             <thead>
               <tr>

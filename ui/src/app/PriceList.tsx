@@ -68,7 +68,7 @@ export function PriceList({ ask }: { ask: (q: Question) => void }) {
                   </div>
                 ))}
               </dl>
-              <p className="help">Credits an hour of one cluster. What a run cost is on its page, by this list.</p>
+              <p className="help">Credits per hour of one cluster. The page of a run shows its cost by this list.</p>
             </div>
           )
         }
@@ -122,15 +122,15 @@ function Form({ list, ask, close }: { list: Prices; ask: (q: Question) => void; 
             className="btn"
             onClick={() =>
               ask({
-                title: 'Take the saved list away?',
-                body: 'Costs are reckoned with prices.yaml of the data directory again, or with the built-in list.',
-                verb: 'Take it away',
+                title: 'Remove the saved price list?',
+                body: 'Costs will use prices.yaml of the data directory, or else the built-in list.',
+                verb: 'Remove price list',
                 danger: true,
-                act: () => save('', 'The saved price list was taken away.'),
+                act: () => save('', 'Price list removed.'),
               })
             }
           >
-            Back to the list of the server
+            Remove this list
           </button>
         )}
       </div>

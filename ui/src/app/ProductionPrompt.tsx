@@ -29,11 +29,13 @@ function ConfirmNames({ names, end }: { names: string[]; end: (confirmed: boolea
     if (right) end(true);
   };
   return (
-    <Dialog title="Load production?" onClose={() => end(false)}>
+    <Dialog title="Run against production?" onClose={() => end(false)}>
       <form className="stack" onSubmit={submit}>
         <p className="muted">
-          {names.length === 1 ? 'This run loads a production database.' : 'These runs load production databases.'} Type
-          the name of {names.length === 1 ? 'its connection' : 'each connection'} to go on.
+          {names.length === 1
+            ? 'This run puts load on a production database.'
+            : 'These runs put load on production databases.'}{' '}
+          Type the name of {names.length === 1 ? 'its connection' : 'each connection'} to continue.
         </p>
         {names.map((n, i) => (
           <div className="field" key={n}>
@@ -53,7 +55,7 @@ function ConfirmNames({ names, end }: { names: string[]; end: (confirmed: boolea
         ))}
         <div className="actions">
           <button type="button" className="btn" onClick={() => end(false)}>
-            Do not load it
+            Cancel
           </button>
           <button type="submit" className="btn danger solid" disabled={!right}>
             Load production

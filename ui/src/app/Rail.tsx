@@ -1,12 +1,12 @@
+import { lazy, Suspense } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useLiveRuns } from '../api/queries';
 import type { User } from '../api/types';
-import { Menu } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { useToast } from '../design/Toast';
 import { signOut, signOutError } from './signOut';
 import { StopAll } from './StopAll';
-import { type ThemeChoice, useTheme } from './theme';
+import { nextTheme, themeIcon, useTheme } from './theme';
 
 const navItems = [
   { href: '/', icon: 'home', label: 'Home', on: (p: string) => p === '/' },
@@ -18,6 +18,7 @@ const navItems = [
     on: (p: string) =>
       p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
   },
+  { href: '/schedules', icon: 'clock', label: 'Schedules', on: (p: string) => p.startsWith('/schedules'), wide: true },
   {
     href: '/tables',
     icon: 'table',
@@ -32,14 +33,11 @@ const navItems = [
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
 ];
 
-/** overflowRoutes are the pages under More on a phone. */
-const overflowRoutes = /^\/(tables?|query|explore|streams|nodes|plugins|audit|settings)/;
-
-const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
-const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
+/** The phone's menu of further pages: its code is loaded after the first page. */
+const MoreMenu = lazy(() => import('./MoreMenu'));
 
 export function Rail({ user }: { user: User }) {
-  const [path, navigate] = useLocation();
+  const [path] = useLocation();
   const live = useLiveRuns();
   const [theme, setTheme] = useTheme();
   const toast = useToast();
@@ -85,12 +83,22 @@ export function Rail({ user }: { user: User }) {
         </Link>
       )}
       <div className="rail-foot">
+        <button
+          type="button"
+          className="rail-link"
+          onClick={() => dispatchEvent(new Event('loadstone:palette'))}
+          title="Find runs, templates, connections, pages and actions (Ctrl+K)"
+        >
+          <Icon name="search" size={18} />
+          <span>Find</span>
+          <kbd className="wide-only">Ctrl K</kbd>
+        </button>
         <StopAll className="rail-link wide-only stop-all" />
         <button
           type="button"
           className="rail-link wide-only"
-          onClick={() => setTheme(next[theme])}
-          title={`Theme: ${theme}. Click for ${next[theme]}.`}
+          onClick={() => setTheme(nextTheme[theme])}
+          title={`Theme: ${theme}. Click for ${nextTheme[theme]}.`}
         >
           <Icon name={themeIcon[theme]} size={18} />
           <span>Theme: {theme}</span>
@@ -120,57 +128,9 @@ export function Rail({ user }: { user: User }) {
           <Icon name="signout" size={18} />
           <span>Sign out</span>
         </button>
-        <Menu.Root modal={false}>
-          <Menu.Trigger asChild>
-            <button
-              type="button"
-              className={`rail-link phone-only${overflowRoutes.test(path) ? ' on' : ''}`}
-              aria-label="More places"
-            >
-              <Icon name="more" size={18} />
-              <span>More</span>
-            </button>
-          </Menu.Trigger>
-          <Menu.Portal container={document.querySelector<HTMLElement>('nav.rail')}>
-            <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
-              <Menu.Item onSelect={() => navigate('/tables')}>
-                <Icon name="table" /> <span className="grow">Tables</span>
-              </Menu.Item>
-              <Menu.Item onSelect={() => navigate('/explore')}>
-                <Icon name="explore" /> <span className="grow">Explore</span>
-              </Menu.Item>
-              <Menu.Item onSelect={() => navigate('/streams')}>
-                <Icon name="streams" /> <span className="grow">Streams</span>
-              </Menu.Item>
-              <Menu.Item onSelect={() => navigate('/nodes')}>
-                <Icon name="nodes" /> <span className="grow">Nodes</span>
-              </Menu.Item>
-              <Menu.Item onSelect={() => navigate('/plugins')}>
-                <Icon name="plugins" /> <span className="grow">Plugins</span>
-              </Menu.Item>
-              {user.role === 'admin' && (
-                <Menu.Item onSelect={() => navigate('/audit')}>
-                  <Icon name="file" /> <span className="grow">Audit</span>
-                </Menu.Item>
-              )}
-              <Menu.Item onSelect={() => navigate('/settings')}>
-                <Icon name="settings" /> <span className="grow">Settings</span>
-              </Menu.Item>
-              <Menu.Item
-                onSelect={(e) => {
-                  e.preventDefault();
-                  setTheme(next[theme]);
-                }}
-              >
-                <Icon name={themeIcon[theme]} /> <span className="grow">Theme: {theme}</span>
-              </Menu.Item>
-              <hr />
-              <Menu.Item onSelect={handleSignOut}>
-                <Icon name="signout" /> <span className="grow">Sign out</span>
-              </Menu.Item>
-            </Menu.Content>
-          </Menu.Portal>
-        </Menu.Root>
+        <Suspense fallback={null}>
+          <MoreMenu user={user} theme={theme} onTheme={setTheme} onSignOut={handleSignOut} />
+        </Suspense>
       </div>
     </nav>
   );

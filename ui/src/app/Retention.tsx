@@ -29,8 +29,8 @@ export function Retention({ ask }: { ask: (q: Question) => void }) {
         </span>
       </header>
       <p className="body muted">
-        Which runs are deleted by themselves. Baselines, runs with a note or a link, runs that are replayed, and all
-        that are not over stay.
+        Loadstone deletes old runs by these rules. It keeps baselines, runs with a note or a share link, replayed runs,
+        and unfinished runs.
       </p>
       <Load from={saved} what="The retention could not be read." skeleton={<SkeletonRows rows={3} />}>
         {(s) => <Form key={s.version} saved={s} ask={ask} />}
@@ -73,7 +73,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
     } finally {
       await qc.invalidateQueries({ queryKey: ['retention'] });
     }
-    toast('Retention was saved.', 'ok');
+    toast('Retention saved.', 'ok');
   };
   const submit = async (e: FormEvent) => {
     e.preventDefault();
@@ -82,7 +82,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
     setPreview(now);
     if (!draft.on || now.deleted_runs + now.deleted_executions === 0) return void (await save().catch(() => {}));
     ask({
-      title: 'Delete by these rules from now on?',
+      title: 'Turn on deletion?',
       body: `${previewText(now)} ${keptRunsText(now)} This cannot be undone.`,
       verb: 'Save and delete',
       danger: true,
@@ -127,20 +127,26 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
     <form className="body stack" onSubmit={(e) => void submit(e)}>
       {error !== null && <ProblemNotice error={error} />}
       <div className="keeping">
-        {number('runs', 'keep_runs_days', 'Delete runs after', 'days', 'With everything that belongs to them.')}
+        {number(
+          'runs',
+          'keep_runs_days',
+          'Delete runs after',
+          'days',
+          'Including figures, charts, logs and executions.',
+        )}
         {number(
           'executions',
           'keep_executions_days',
-          'Delete single executions after',
+          'Delete executions after',
           'days',
-          'They take most of the room. Figures, charts and log stay.',
+          'Executions take most of the space. Figures, charts and logs stay.',
         )}
         {number(
           'budget',
           'executions_budget_gb',
-          'Single executions take at most',
+          'Budget for executions',
           'GB',
-          'Above it, those of the oldest runs are deleted, none of the last hour.',
+          'Above the budget, Loadstone deletes executions of the oldest runs. It keeps those of the last hour.',
         )}
         <div className="field">
           <label className="label" htmlFor={`${id}tags`}>
@@ -166,14 +172,14 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
         <Notice tone={preview.over_budget_bytes > 0 ? 'warn' : 'plain'}>
           {previewText(preview)} {keptRunsText(preview)}
           {preview.over_budget_bytes > 0 &&
-            ` That is ${plain(bytes(preview.over_budget_bytes))} above the budget still: ` +
-              'runs that are kept stay, and those of the last hour.'}
+            ` The executions would still exceed the budget by ${plain(bytes(preview.over_budget_bytes))}: ` +
+              'kept runs and runs of the last hour stay.'}
         </Notice>
       )}
       {saved.over_budget_bytes > 0 && (
         <Notice tone="warn">
-          Single executions take {plain(bytes(saved.over_budget_bytes))} more than the budget, since{' '}
-          {dateTime(saved.over_budget_since)}: what is left is of runs that are kept, or that ended within the hour.
+          Executions have exceeded the budget by {plain(bytes(saved.over_budget_bytes))} since{' '}
+          {dateTime(saved.over_budget_since)}. All remaining executions belong to kept runs or to runs of the last hour.
         </Notice>
       )}
       {last && (

@@ -19,8 +19,8 @@ export function CodeField(props: {
   autoFocus?: boolean;
 }) {
   const help = props.recovery
-    ? 'Six digits, or one of your recovery codes if the app is lost.'
-    : 'Six digits; they change every 30 seconds.';
+    ? 'Six digits, or a recovery code if you lost the app.'
+    : 'Six digits that change every 30 seconds.';
   return (
     <div className="field">
       <label className="label" htmlFor={props.id}>
@@ -70,7 +70,7 @@ export function SecondFactor() {
       <span className="grow">
         Second factor: <strong>{enabled ? 'on' : 'off'}</strong>{' '}
         <span className="muted">
-          {enabled ? `· a code is asked for beside the password · ${left}` : '· a code of an app beside the password'}
+          {enabled ? `· sign-in asks for a code · ${left}` : '· sign in with a code from an app as well'}
         </span>
       </span>
       <button type="button" className="btn small" onClick={() => (enabled ? setEnding(true) : setEnrolling(true))}>
@@ -88,9 +88,7 @@ export function SecondFactor() {
       )}
       {codes && (
         <ShownOnce title="Recovery codes" text={codes.join('\n')} copy="Copy the codes" onClose={() => setCodes(null)}>
-          <p>
-            Each of them lets you in once in place of a code, when your app is lost. Keep them where your passwords are.
-          </p>
+          <p>Each code signs you in once if you lose the app. Keep them in your password manager.</p>
         </ShownOnce>
       )}
       {ending && (
@@ -98,7 +96,7 @@ export function SecondFactor() {
           onClose={() => setEnding(false)}
           onDone={() => {
             setEnding(false);
-            toast('The second factor is off.', 'ok');
+            toast('Second factor turned off.', 'ok');
             void changed();
           }}
         />
@@ -179,11 +177,11 @@ function Confirm(props: { enrolment: Enrolment; onClose: () => void; onDone: (co
   return (
     <Dialog title="Turn on the second factor" onClose={props.onClose}>
       <form className="stack" onSubmit={(e) => void submit(e)}>
-        <p>Scan this with an authenticator app, and type the code that it shows.</p>
+        <p>Scan this with an authenticator app, then enter the code it shows.</p>
         <img
           className="totp-qr"
           src={`data:image/svg+xml;utf8,${encodeURIComponent(props.enrolment.qr_svg)}`}
-          alt="QR code for the authenticator app; the text below says the same"
+          alt="QR code for the authenticator app; the same secret is in the text below"
           width="200"
           height="200"
         />

@@ -1,8 +1,11 @@
-import { useEffect, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
-import { Dialog } from '../design/Dialog';
 
-const jumps: Record<string, [string, string]> = {
+const ShortcutList = lazy(() => import('./ShortcutList'));
+const Palette = lazy(() => import('./Palette'));
+
+/** jumps are the pages that g and a letter lead to. */
+export const jumps: Record<string, [string, string]> = {
   h: ['/', 'Home'],
   t: ['/templates', 'Templates'],
   r: ['/history', 'Runs'],
@@ -30,16 +33,25 @@ function moveInList(step: number): boolean {
 }
 
 /**
- * Shortcuts handles the page's keys: g and a letter navigate, / searches, j and k move in a list, x selects, ? shows
- * help.
+ * Shortcuts handles the page's keys: Ctrl+K finds, g and a letter navigate, / searches, j and k move in a list, x
+ * selects, ? shows help.
  */
 export function Shortcuts() {
   const [open, setOpen] = useState(false);
+  const [finding, setFinding] = useState(false);
   const [, navigate] = useLocation();
   const g = useRef(0);
   useEffect(() => {
     const show = () => setOpen(true);
+    const find = () => setFinding(true);
     const key = (e: KeyboardEvent) => {
+      // Also from a field; a dialog keeps its keys.
+      if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === 'k') {
+        if (document.querySelector('dialog[open]')) return;
+        e.preventDefault();
+        setFinding(true);
+        return;
+      }
       if (e.ctrlKey || e.metaKey || e.altKey || typing(e)) return;
       if (e.key === '?') {
         e.preventDefault();
@@ -77,93 +89,17 @@ export function Shortcuts() {
     };
     addEventListener('keydown', key);
     addEventListener('loadstone:shortcuts', show);
+    addEventListener('loadstone:palette', find);
     return () => {
       removeEventListener('keydown', key);
+      removeEventListener('loadstone:palette', find);
       removeEventListener('loadstone:shortcuts', show);
     };
   }, [navigate]);
-  if (!open) return null;
   return (
-    <Dialog title="Keyboard shortcuts" onClose={() => setOpen(false)}>
-      <dl className="keys">
-        {Object.entries(jumps).map(([k, [, name]]) => (
-          <div key={k}>
-            <dt>
-              <kbd>g</kbd> <kbd>{k}</kbd>
-            </dt>
-            <dd>{name}</dd>
-          </div>
-        ))}
-        <div>
-          <dt>
-            <kbd>/</kbd>
-          </dt>
-          <dd>Search the list</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>n</kbd>
-          </dt>
-          <dd>Make a new one, where the page makes something</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>j</kbd> <kbd>k</kbd>
-          </dt>
-          <dd>Walk a list; Enter opens</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>x</kbd>
-          </dt>
-          <dd>Choose a row of it, where several can be chosen</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>Ctrl</kbd> <kbd>S</kbd>
-          </dt>
-          <dd>Save the template</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>Ctrl</kbd> <kbd>Enter</kbd>
-          </dt>
-          <dd>Save the template and run it</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>m</kbd>
-          </dt>
-          <dd>Mark this moment of a run</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>?</kbd>
-          </dt>
-          <dd>This list</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>Esc</kbd>
-          </dt>
-          <dd>Close</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>←</kbd> <kbd>→</kbd>
-          </dt>
-          <dd>Read a chart that has the focus; Home, End, Enter for executions, + − 0 to zoom</dd>
-        </div>
-        <div>
-          <dt>drag</dt>
-          <dd>Zoom all charts; double-click resets</dd>
-        </div>
-      </dl>
-      <div className="actions">
-        <button type="button" className="btn" onClick={() => setOpen(false)}>
-          Close
-        </button>
-      </div>
-    </Dialog>
+    <Suspense fallback={null}>
+      {open && <ShortcutList onClose={() => setOpen(false)} />}
+      {finding && <Palette onClose={() => setFinding(false)} />}
+    </Suspense>
   );
 }

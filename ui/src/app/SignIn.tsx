@@ -24,12 +24,12 @@ export function safeNext(next: string | null): string {
 function signInProblem(code: string | null): Problem | null {
   if (code === null) return null;
   const words: Record<string, [string, string]> = {
-    unauthorized: ['The sign-in by the provider was not accepted.', 'Begin again with the button.'],
-    forbidden: ['You may not use this server.', 'An admin can say which of your groups may, or let you in again.'],
-    conflict: ['There is a user of your name here already, or you are the last admin.', 'Ask an admin.'],
-    unavailable: ['The sign-in provider does not answer.', 'Try again in a moment, or sign in another way.'],
+    unauthorized: ['The sign-in provider rejected the sign-in.', 'Press the button to try again.'],
+    forbidden: ['You may not use this server.', 'Ask an admin to allow one of your groups, or to enable your user.'],
+    conflict: ['A user with this name already exists, or you are the last admin.', 'Ask an admin.'],
+    unavailable: ['The sign-in provider does not answer.', 'Try again later, or sign in another way.'],
   };
-  const [message, hint] = words[code] ?? ['You were not signed in.', 'Try again.'];
+  const [message, hint] = words[code] ?? ['Sign-in failed.', 'Try again.'];
   return new Problem(0, '', message, hint);
 }
 
@@ -94,8 +94,8 @@ export function SignIn() {
         new Problem(
           0,
           '',
-          'This is an API token, and it does not sign you in here.',
-          'It is for the command line and CI; use the one-time link that the server printed when it started.',
+          'This is an API token. It does not sign you in here.',
+          'API tokens are for the command line and CI. Use the one-time link that the server printed when it started.',
         ),
       );
       return;
@@ -114,7 +114,7 @@ export function SignIn() {
           <img src="/favicon.svg" alt="" width="40" height="40" />
           <div>
             <h1>Loadstone</h1>
-            <p className="muted">Find out what a database table can take.</p>
+            <p className="muted">Load testing for databases.</p>
           </div>
         </div>
         {busy && !problem ? (
@@ -128,8 +128,7 @@ export function SignIn() {
             )}
             {ended && !problem && code === null && (
               <Notice>
-                <strong>{left?.reason || 'Your session has ended.'}</strong> Sign in again, and you are back where you
-                were.
+                <strong>{left?.reason || 'Your session has ended.'}</strong> Sign in again to return to where you were.
               </Notice>
             )}
             {code !== null ? (
@@ -163,7 +162,7 @@ export function SignIn() {
                       Sign in with {provider}
                     </a>
                     <div className="signin-or">
-                      <span>or, with a password</span>
+                      <span>or with a password</span>
                     </div>
                   </>
                 )}
@@ -206,7 +205,7 @@ export function SignIn() {
                   </button>
                 </form>
                 <div className="signin-or">
-                  <span>or, without a password</span>
+                  <span>or without a password</span>
                 </div>
                 <form onSubmit={withLink} className="stack" aria-label="One-time link">
                   <div className="field">
@@ -224,9 +223,8 @@ export function SignIn() {
                       required
                     />
                     <span className="help">
-                      <code>loadstone serve</code> prints one when it starts, and <code>loadstone signin</code> another;
-                      in a container, look at its log. Each works once. API tokens are for the command line and do not
-                      sign you in here.
+                      <code>loadstone serve</code> prints a link when it starts; <code>loadstone signin</code> prints a
+                      new one. In a container, read its log. Each link works once. API tokens do not sign you in here.
                     </span>
                   </div>
                   <button type="submit" className="btn" disabled={busy || token.trim() === ''}>

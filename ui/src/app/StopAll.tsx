@@ -16,9 +16,10 @@ export function stopResult(r: {
   const failed = all.filter((s) => s.error).length;
   const stopped = all.length - failed;
   const runs = (n: number) => `${n} ${n === 1 ? 'run' : 'runs'}`;
-  let text = all.length === 0 ? 'No run was under way.' : `${runs(stopped)} told to stop.`;
+  let text = all.length === 0 ? 'No run was active.' : `${runs(stopped)} stopping.`;
   if (failed > 0) text += ` ${runs(failed)} could not be reached.`;
-  if (!r.store_answered) text += ' The control store does not answer: runs of other servers go on, ask each of them.';
+  if (!r.store_answered)
+    text += ' The control store does not answer, so runs of other servers continue. Stop them on each server.';
   return { text, ok: failed === 0 && r.store_answered };
 }
 
@@ -58,9 +59,9 @@ export function StopAll({ className }: { className: string }) {
   const stop = () =>
     ask({
       title: 'Stop all runs?',
-      body: 'Every run and matrix is stopped, of everybody and on every server of the control store. They drain first.',
+      body: 'This stops every run and matrix of every user on all servers. The runs drain first.',
       verb: 'Stop everything',
-      keep: 'Let them run',
+      keep: 'Keep running',
       act: async () => {
         const { text, ok } = stopResult(await api.post('/api/stop-all'));
         toast(text, ok ? 'ok' : 'bad');

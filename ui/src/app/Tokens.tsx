@@ -20,15 +20,15 @@ export const scopeText: Record<Scope, string> = {
   run: 'read, and start and stop runs',
   metrics: 'read metrics only',
   write: 'read and change',
-  admin: 'do everything',
+  admin: 'full access',
 };
 
 const scopes: { value: Scope; label: string }[] = [
   { value: 'read', label: 'read only' },
   { value: 'run', label: 'read, and start and stop runs, as CI does' },
   { value: 'metrics', label: 'read metrics only, for Prometheus and Grafana' },
-  { value: 'write', label: 'read and change, but make no tokens and approve no plugins' },
-  { value: 'admin', label: 'do everything, tokens and plugins too' },
+  { value: 'write', label: 'read and change, except tokens and plugins' },
+  { value: 'admin', label: 'full access, including tokens and plugins' },
 ];
 
 const day = 86_400_000;
@@ -62,7 +62,7 @@ function Expires({ at }: { at: string | null | undefined }) {
 
 /** tokenTimes are the columns created, used and expires. */
 export const tokenTimes: CardColumn<Pick<Token, 'created_at' | 'last_used_at' | 'expires_at'>>[] = [
-  { head: 'Made', cell: (t) => ago(t.created_at), title: (t) => dateTime(t.created_at), phone: 'out' },
+  { head: 'Created', cell: (t) => ago(t.created_at), title: (t) => dateTime(t.created_at), phone: 'out' },
   {
     head: 'Last used',
     cell: (t) => (t.last_used_at ? ago(t.last_used_at) : 'never'),
@@ -104,8 +104,8 @@ export function AllTokens({ ask }: { ask: (q: Question) => void }) {
     ask({
       title: session ? `End this session of ${t.user_name}?` : `Revoke token “${t.name}” of ${t.user_name}?`,
       body: session
-        ? 'The browser has to sign in again. Who must not come back is locked out under Users.'
-        : 'Whatever uses it is refused from now on. This cannot be undone.',
+        ? 'The browser has to sign in again. To block the user, disable it under Users.'
+        : 'Every program that uses this token loses access. You cannot undo this.',
       verb: session ? 'End session' : 'Revoke token',
       danger: true,
       act: async () => {
@@ -115,21 +115,21 @@ export function AllTokens({ ask }: { ask: (q: Question) => void }) {
       },
     });
   return (
-    <section className="panel" aria-label="Everybody's tokens and sessions">
+    <section className="panel" aria-label="Tokens and sessions of all users">
       <header>
-        <h2>Everybody’s tokens and sessions</h2>
+        <h2>Tokens and sessions of all users</h2>
         <div className="end">
           <Segments label="Which" value={kind} options={kinds} onChange={setKind} />
         </div>
       </header>
       <Load
         from={list}
-        what="They could not be read."
+        what="The tokens could not be loaded."
         skeleton={<SkeletonRows rows={3} />}
         empty={(l) =>
           l.tokens.length === 0 && (
-            <Empty tight title={session ? 'Nobody is signed in' : 'No API token yet'}>
-              {session ? 'Sessions of browsers stand here.' : 'Those that users make stand here.'}
+            <Empty tight title={session ? 'No sessions' : 'No API tokens yet'}>
+              {session ? 'Browser sessions appear here.' : 'Tokens of all users appear here.'}
             </Empty>
           )
         }
@@ -146,7 +146,7 @@ export function AllTokens({ ask }: { ask: (q: Question) => void }) {
                   cell: (t) => (
                     <>
                       <strong className="wrap-anywhere">{t.user_name}</strong>
-                      <span className="second">{t.locked_out ? 'locked out' : t.user_role}</span>
+                      <span className="second">{t.locked_out ? 'disabled' : t.user_role}</span>
                     </>
                   ),
                 },
@@ -223,7 +223,7 @@ export function NewToken({ onClose }: { onClose: () => void }) {
             required
             maxLength={100}
           />
-          <span className="help">What it is for, so that you know later what you revoke.</span>
+          <span className="help">Describe the use, so that you know later which token to revoke.</span>
         </div>
         <div className="field">
           <label className="label" htmlFor="token-days">

@@ -16,17 +16,17 @@ type Role = User['role'];
 
 /** roles are ordered from most to least privileged. */
 const roles: { value: Role; label: string; may: string }[] = [
-  { value: 'admin', label: 'Admin', may: 'decides about users, nodes and plugins too' },
-  { value: 'operator', label: 'Operator', may: 'makes templates, connections and tables, and runs them' },
-  { value: 'viewer', label: 'Viewer', may: 'looks at everything and changes nothing' },
+  { value: 'admin', label: 'Admin', may: 'full access, including users, nodes and plugins' },
+  { value: 'operator', label: 'Operator', may: 'creates templates, connections and tables, and starts runs' },
+  { value: 'viewer', label: 'Viewer', may: 'reads everything and changes nothing' },
 ];
 
 /** signInMethods describes how a user signs in. */
 export function signInMethods(u: User): string {
-  if (u.disabled_at) return 'locked out';
-  if (u.external) return 'signs in by the provider';
+  if (u.disabled_at) return 'disabled';
+  if (u.external) return 'signs in with the provider';
   if (u.has_password) return u.second_factor ? 'signs in with a password and a code' : 'signs in with a password';
-  return u.last_seen_at ? 'signs in by link' : 'has not come yet';
+  return u.last_seen_at ? 'signs in by link' : 'has not signed in yet';
 }
 
 /** Users lets admins manage users and roles. */
@@ -68,7 +68,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
   const remove = (u: User) =>
     ask({
       title: `Delete user “${u.name}”?`,
-      body: 'Its sessions and tokens end now. Templates, runs and tables that it made stay.',
+      body: 'This ends the sessions and tokens of this user. Its templates, runs and tables stay.',
       verb: 'Delete user',
       danger: true,
       act: async () => {
@@ -83,13 +83,13 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
   const resetFactor = (u: User) =>
     ask({
       title: `Remove the second factor of “${u.name}”?`,
-      body: 'For who has lost app and recovery codes. The password alone lets the user in then, until it turns one on.',
-      verb: 'Remove it',
+      body: 'Use this if the user lost the app and the recovery codes. The password alone then signs the user in.',
+      verb: 'Remove second factor',
       danger: true,
       act: async () => {
         await api.remove('/api/users/{id}/totp', { path: { id: u.user_id } });
         await changed();
-        toast(`${u.name} signs in without a code now.`, 'ok');
+        toast(`${u.name} now signs in without a code.`, 'ok');
       },
     });
   return (
@@ -157,7 +157,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                     type="button"
                     className="btn small"
                     onClick={() => void invite(u)}
-                    aria-label={`Make a link for ${u.name}`}
+                    aria-label={`Create a sign-in link for ${u.name}`}
                   >
                     Link
                   </button>
@@ -169,12 +169,12 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                     void change(
                       u,
                       { disabled: !u.disabled_at, was: u.role, was_disabled: !!u.disabled_at },
-                      u.disabled_at ? `${u.name} may sign in again.` : `${u.name} is locked out.`,
+                      u.disabled_at ? `${u.name} was enabled.` : `${u.name} was disabled.`,
                     )
                   }
-                  aria-label={`${u.disabled_at ? 'Let in' : 'Lock out'} ${u.name}`}
+                  aria-label={`${u.disabled_at ? 'Enable' : 'Disable'} ${u.name}`}
                 >
-                  {u.disabled_at ? 'Let in' : 'Lock out'}
+                  {u.disabled_at ? 'Enable' : 'Disable'}
                 </button>
                 {u.second_factor && (
                   <button
@@ -217,8 +217,8 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
           onClose={() => setLink(null)}
         >
           <p>
-            Send it to {link.user.name}, who chooses a password by it, once, until {dateTime(link.expires_at)}. Whoever
-            has it becomes this user.
+            Send it to {link.user.name}, who sets a password with it. The link works once, until{' '}
+            {dateTime(link.expires_at)}. Anyone who has the link can sign in as this user.
           </p>
         </ShownOnce>
       )}
@@ -257,7 +257,7 @@ function Invite({ onClose, onMade }: { onClose: () => void; onMade: (made: Invit
             required
             maxLength={64}
           />
-          <span className="help">By which the user signs in: letters, digits and . _ @ + -</span>
+          <span className="help">The sign-in name: letters, digits and . _ @ + -</span>
         </div>
         <fieldset className="field choices">
           <legend className="label">Role</legend>

@@ -3,18 +3,21 @@ import { formatTags, parseTags } from '../runs/tagLines';
 
 /** events are the notification events, with the form's labels. */
 export const events = [
-  { value: 'finished', label: 'Finished', what: 'completed, and not regressed' },
+  { value: 'finished', label: 'Finished', what: 'completed without a regression' },
   {
     value: 'regressed',
     label: 'Regressed',
-    what: 'completed, and worse than the template’s baseline; without one, a threshold does not hold',
+    what: 'completed worse than the template’s baseline or, without a baseline, with a failed threshold',
   },
-  { value: 'failed', label: 'Failed', what: 'ended by itself without completing' },
+  { value: 'threshold', label: 'Threshold', what: 'completed with a failed threshold' },
+  { value: 'failed', label: 'Failed', what: 'ended without completing' },
+  { value: 'missed', label: 'Missed', what: 'did not start at its scheduled time' },
 ] as const;
 
 export const kinds = [
-  { value: 'webhook', label: 'Webhook', what: 'a POST of JSON, signed if you give a secret' },
-  { value: 'slack', label: 'Slack-compatible', what: 'a message, as an incoming webhook of Slack takes it' },
+  { value: 'webhook', label: 'Webhook', what: 'a JSON POST, signed if you set a secret' },
+  { value: 'slack', label: 'Slack-compatible', what: 'a message to an incoming webhook of Slack' },
+  { value: 'email', label: 'E-mail', what: 'a message with the figures through a mail server' },
 ] as const;
 
 /** eventLabel also handles events of a newer server. */
@@ -22,6 +25,8 @@ export const eventLabel = (e: string): string =>
   e === 'test' ? 'Test' : (events.find((v) => v.value === e)?.label ?? e);
 
 export const kindLabel = (k: string): string => kinds.find((v) => v.value === k)?.label ?? k;
+
+const kindOf = (h?: Hook): GivenHook['kind'] => kinds.find((k) => k.value === h?.kind)?.value ?? 'webhook';
 
 /** HookDraft is a hook being edited. An empty address or secret keeps the saved one. */
 export interface HookDraft {
@@ -31,6 +36,10 @@ export interface HookDraft {
   url: string;
   secret: string;
   unsign: boolean;
+  /** Of an e-mail: its sender, its recipients with commas between them, and the user of the mail server. */
+  from: string;
+  to: string;
+  user: string;
   events: string[];
   template: string;
   tags: string;
@@ -40,10 +49,13 @@ export function draftOf(h?: Hook): HookDraft {
   return {
     id: h?.id,
     name: h?.name ?? '',
-    kind: h?.kind === 'slack' ? 'slack' : 'webhook',
+    kind: kindOf(h),
     url: '',
     secret: '',
     unsign: false,
+    from: h?.from ?? '',
+    to: (h?.to ?? []).join(', '),
+    user: h?.user ?? '',
     events: h ? (h.events ?? []) : ['regressed', 'failed'],
     template: h?.template_id ?? '',
     tags: formatTags(h?.tags),
@@ -54,7 +66,8 @@ export function draftOf(h?: Hook): HookDraft {
 export const hookInput = (h: Hook): GivenHook => ({
   id: h.id,
   name: h.name,
-  kind: h.kind === 'slack' ? 'slack' : 'webhook',
+  kind: kindOf(h),
+  ...(h.kind === 'email' && { from: h.from, to: h.to, user: h.user }),
   events: h.events ?? [],
   ...(h.template_id && { template_id: h.template_id }),
   ...(h.tags && { tags: h.tags }),
@@ -76,7 +89,14 @@ export function applyDraft(hooks: Hook[], d: HookDraft): { hooks: GivenHook[]; a
     ...(d.template && { template_id: d.template }),
     ...(Object.keys(tags).length > 0 && { tags }),
     ...(d.url.trim() && { url: d.url.trim() }),
-    ...(d.kind === 'slack' || d.unsign ? { secret: '' } : d.secret && { secret: d.secret }),
+    ...(d.kind === 'email' && {
+      from: d.from.trim(),
+      to: d.to.split(',').flatMap((a) => a.trim() || []),
+      ...(d.user.trim() && { user: d.user.trim() }),
+    }),
+    ...(d.kind === 'slack' || d.unsign || (d.kind === 'email' && !d.user.trim())
+      ? { secret: '' }
+      : d.secret && { secret: d.secret }),
   };
   const at = hooks.findIndex((h) => h.id === d.id);
   if (at < 0) return { hooks: [...hooks.map(hookInput), input], at: hooks.length };

@@ -4,13 +4,13 @@ import type { PriceList, WarehousePrice } from '../api/types';
 export function priceSource(p: Pick<PriceList, 'from' | 'file'>): string {
   switch (p.from) {
     case 'flag':
-      return `From the file ${p.file}, which the server was started with (--prices).`;
+      return `From the file ${p.file} (--prices).`;
     case 'file':
       return `From the file ${p.file} on the server.`;
     case 'saved':
       return 'Saved here';
     default:
-      return 'List prices that come with Loadstone: put those of your contract in.';
+      return 'Bundled list prices. Replace them with the prices of your contract.';
   }
 }
 

@@ -47,10 +47,10 @@ export function previewText(p: schema.Preview): string {
   if (p.deleted_runs > 0) parts.push(plural(p.deleted_runs, 'run'));
   if (p.deleted_executions > 0) parts.push(`the single executions of ${plural(p.deleted_executions, 'run')}`);
   if (parts.length === 0) {
-    return `Nothing would be deleted now; ${plural(p.ended_runs, 'run is', 'runs are')} over.`;
+    return `Loadstone would delete nothing now. ${plural(p.ended_runs, 'run is', 'runs are')} finished.`;
   }
   const freed = `${plain(bytes(p.freed_bytes))} of ${plain(bytes(p.executions_bytes))}`;
-  return `Would delete ${parts.join(' and ')} now, which frees ${freed}.`;
+  return `Loadstone would now delete ${parts.join(' and ')} and free ${freed}.`;
 }
 
 const keepReasons: Record<schema.KeptRuns['by'], string> = {
@@ -58,21 +58,21 @@ const keepReasons: Record<schema.KeptRuns['by'], string> = {
   note: 'for their note',
   share: 'for a link that has not expired',
   replay: 'because they are replayed',
-  matrix: 'because their matrix goes on',
+  matrix: 'because their matrix is still running',
   tag: 'for a tag',
 };
 
 export function keptRunsText(p: schema.Preview): string {
   const list = p.kept.map((k) => `${exact(k.count)} ${keepReasons[k.by]}`);
-  return list.length > 0 ? `Old enough, and kept: ${list.join(', ')}.` : '';
+  return list.length > 0 ? `Old enough but kept: ${list.join(', ')}.` : '';
 }
 
 /** leftoverText describes leftover files of a place; empty when there is no problem yet. */
 export function leftoverText(l: schema.LeftPlace, since: (at: string | null) => string): string {
-  const where = l.label || 'a place that is not known';
+  const where = l.label || 'an unknown location';
   const reached = l.seen_at ? `, which a server reached ${since(l.seen_at)}` : '';
   const of = `Files of ${plural(l.runs, 'deleted run')}`;
-  if (l.problem) return `${of} could not be removed from ${where}: ${l.problem.replace(/\.$/, '')}. It is tried again.`;
+  if (l.problem) return `${of} could not be removed from ${where}: ${l.problem.replace(/\.$/, '')}. Loadstone retries.`;
   return `${of} wait to be removed from ${where}${reached}.`;
 }
 
@@ -81,6 +81,6 @@ export function passText(p: schema.Pass): string {
   const what = [];
   if (p.runs_deleted > 0) what.push(plural(p.runs_deleted, 'run'));
   if (p.executions_deleted > 0) what.push(`the executions of ${plural(p.executions_deleted, 'run')}`);
-  const short = p.cut_short ? ` Cut short after ${exact(p.done)} of ${exact(p.planned)}; the next look goes on.` : '';
+  const short = p.cut_short ? ` Cut short after ${exact(p.done)} of ${exact(p.planned)}; the next pass continues.` : '';
   return `Deleted last: ${what.join(' and ') || 'nothing'}, ${plain(bytes(p.bytes_freed))}.${short}`;
 }

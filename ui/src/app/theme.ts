@@ -38,3 +38,7 @@ export function useTheme(): [ThemeChoice, (c: ThemeChoice) => void] {
   }, []);
   return [choice, set];
 }
+
+/** nextTheme is the choice that a click leads to. */
+export const nextTheme: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
+export const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };

@@ -55,8 +55,8 @@ export function AuditPage() {
     return (
       <div className="page">
         <div className="panel">
-          <Empty icon="file" title="The audit log is for admins">
-            An admin can look up for you who did what.
+          <Empty icon="file" title="Only admins can read the audit log">
+            Ask an admin to look something up for you.
           </Empty>
         </div>
       </div>
@@ -67,7 +67,7 @@ export function AuditPage() {
     <>
       <header className="page-head">
         <h1>Audit</h1>
-        <span className="sub hide-phone">Who did what, from where, and what came of it.</span>
+        <span className="sub hide-phone">Every change: who, what, from where, and its outcome.</span>
         <div className="actions">
           <a className="btn" href={`/api/audit/export${queryString({ ...filter, format: 'csv' })}`} download>
             <Icon name="download" /> CSV
@@ -108,8 +108,8 @@ export function AuditPage() {
             skeleton={<SkeletonRows rows={10} />}
             empty={(list) =>
               list.length === 0 && (
-                <Empty icon="file" title={filtered ? 'Nothing matches' : 'Nothing was done yet'}>
-                  {filtered ? 'Loosen the filter to see more.' : 'Changes, sign-ins, tests and downloads appear here.'}
+                <Empty icon="file" title={filtered ? 'Nothing matches' : 'No entries yet'}>
+                  {filtered ? 'Remove a filter to see more.' : 'Changes, sign-ins, tests and downloads appear here.'}
                 </Empty>
               )
             }
@@ -124,7 +124,7 @@ export function AuditPage() {
                 onClick={() => void pages.fetchNextPage()}
                 disabled={pages.isFetchingNextPage}
               >
-                {pages.isFetchingNextPage ? 'Reading…' : 'Show older ones'}
+                {pages.isFetchingNextPage ? 'Loading…' : 'Show older entries'}
               </button>
             </div>
           )}
@@ -151,14 +151,14 @@ function FilterInput({ label, value, onChange }: { label: string; value: string;
 
 function EntryTable({ list }: { list: AuditEntry[] }) {
   return (
-    <div className="table-wrap" tabIndex={0} role="group" aria-label="Audit log, a table that scrolls">
+    <div className="table-wrap" tabIndex={0} role="group" aria-label="Audit log, scrollable">
       <table className="table">
         <thead>
           <tr>
             <th>When</th>
-            <th>Who</th>
-            <th>What</th>
-            <th>On what</th>
+            <th>User</th>
+            <th>Action</th>
+            <th>Object</th>
             <th>Outcome</th>
           </tr>
         </thead>
@@ -191,7 +191,7 @@ function EntryTable({ list }: { list: AuditEntry[] }) {
 }
 
 const retentionOptions = [
-  { days: 0, label: 'for ever' },
+  { days: 0, label: 'forever' },
   { days: 30, label: '30 days' },
   { days: 90, label: '90 days' },
   { days: 365, label: '1 year' },
@@ -211,7 +211,7 @@ function Retention() {
     setBusy(true);
     try {
       await api.put('/api/audit/retention', { body: { keep_days: to, was: days } });
-      toast('How long the audit log is kept was saved.', 'ok');
+      toast('Retention of the audit log saved.', 'ok');
     } catch (err) {
       const p = asProblem(err);
       toast(problemText(p), 'bad');
@@ -227,12 +227,12 @@ function Retention() {
   return (
     <section className="panel pad setting">
       <div>
-        <h2>Kept</h2>
+        <h2>Retention</h2>
         <p className="muted">Lines are never changed; older ones are removed within the hour.</p>
       </div>
       <select
         className="input"
-        aria-label="How long lines are kept"
+        aria-label="Retention of the audit log"
         value={days}
         disabled={busy}
         onChange={(e) => void keep(Number(e.target.value))}

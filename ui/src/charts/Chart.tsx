@@ -3,6 +3,7 @@ import type uPlot from 'uplot';
 import { useLocation } from 'wouter';
 import { type Action, ActionsMenu, Term } from '../design/Controls';
 import { capitalize, plain, type Quantity } from '../design/format';
+import { CardBoundary } from '../design/CardBoundary';
 import { Num } from '../design/Num';
 import { Empty, Failed, Skeleton } from '../design/States';
 import { csv, fileName, save, savePng } from './export';
@@ -76,6 +77,14 @@ function nearestIndex(x: number[], t: number): number {
 
 /** Chart draws a run over time: shared cursor and zoom, legend table, PNG and CSV. */
 export function Chart(props: ChartProps) {
+  return (
+    <CardBoundary title={props.title}>
+      <DrawnChart {...props} />
+    </CardBoundary>
+  );
+}
+
+function DrawnChart(props: ChartProps) {
   const { x, lines, format, decor } = props;
   const group = useGroup();
   const [, navigate] = useLocation();
@@ -434,7 +443,7 @@ export function Chart(props: ChartProps) {
       ) : (
         <div className="chart-empty" style={{ minHeight: height + 40 }}>
           <Empty tight title={props.emptyTitle ?? 'Nothing to draw yet'}>
-            {props.empty ?? 'The curve begins with the first second of load.'}
+            {props.empty ?? 'The curve starts with the first second of load.'}
           </Empty>
         </div>
       )}
@@ -460,7 +469,7 @@ function Legend(props: {
             <th>
               <span className="sr">Series</span>
               {props.of && (
-                <span title="The seconds that these figures are of.">
+                <span title="The period of these figures.">
                   {props.of === 'warm-up' ? 'warm-up only' : props.zoomed ? 'measurement, as zoomed' : 'measurement'}
                 </span>
               )}
@@ -486,7 +495,7 @@ function Legend(props: {
                 <button
                   type="button"
                   aria-pressed={!props.hidden.has(line.key)}
-                  title="Click to hide or show; double-click for this one alone"
+                  title="Click to hide or show. Double-click to show only this one."
                   onClick={() => props.onToggle(line.key, false)}
                   onDoubleClick={() => props.onToggle(line.key, true)}
                 >

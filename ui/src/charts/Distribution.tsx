@@ -130,7 +130,7 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
           ? `${plain(latency(on.from))} – ${plain(latency(on.to))}: ${exact(on.count)} operations, ` +
             `${((on.count / total) * 100).toFixed(2)} %; ${((below / total) * 100).toFixed(2)} % were at ` +
             `most ${plain(latency(on.to))}.`
-          : 'Move over a bar for its figures.'}
+          : 'Point at a bar to see its figures.'}
       </p>
     </div>
   );

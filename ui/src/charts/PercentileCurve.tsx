@@ -116,14 +116,14 @@ export function PercentileCurve({ of, log }: { of: CurveInput[]; log?: boolean }
             drawn
               .map((d) => {
                 const ms = read(d.curve, share);
-                return `${d.label ? `${d.label} ` : ''}${ms === null ? 'not known' : plain(latency(ms))}`;
+                return `${d.label ? `${d.label} ` : ''}${ms === null ? 'unknown' : plain(latency(ms))}`;
               })
               .join(', ') +
             '.'
           : drawn.length > 1
-            ? 'A curve ends where its single operations are told apart: the last point is the slowest one. '
-            : `The curve ends where single operations are told apart: the slowest took ${plain(latency(maxLatency))}. `}
-        {share === null && 'P50, P90, P95, P99 and P99.9 are exact; between them it is up to 10 % too high.'}
+            ? 'The last point of a curve is its slowest operation. '
+            : `The slowest operation took ${plain(latency(maxLatency))}. `}
+        {share === null && 'P50, P90, P95, P99 and P99.9 are exact. Values between them are up to 10 % too high.'}
       </p>
     </div>
   );

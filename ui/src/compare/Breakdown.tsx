@@ -47,7 +47,7 @@ export function Breakdown(props: {
         </h2>
         <div className="end row">
           <Segments
-            label="Told apart by"
+            label="Broken down by"
             value={by === 'statements' ? 'statements' : 'kinds'}
             options={[
               { value: 'kinds', label: 'Kinds' },
@@ -68,7 +68,7 @@ export function Breakdown(props: {
       {of?.error ? (
         <div className="body">
           <Notice tone="warn">
-            <strong>Kinds and statements cannot be told apart now.</strong> {asProblem(of.error).message}{' '}
+            <strong>The breakdown is unavailable.</strong> {asProblem(of.error).message}{' '}
             {asSentence(asProblem(of.error).hint)}{' '}
             <button type="button" className="btn small" onClick={() => void of.refetch()}>
               Try again
@@ -78,9 +78,8 @@ export function Breakdown(props: {
       ) : waits ? (
         <SkeletonRows rows={4} />
       ) : !list?.length ? (
-        <Empty tight title="Nothing to tell apart">
-          Both runs need figures of their measurement. Those of a run are there when it has ended, unless it ended
-          before its measurement or its record was lost.
+        <Empty tight title="No breakdown">
+          The breakdown needs the final figures of both runs. A run that ended before its measurement has none.
         </Empty>
       ) : (
         <BreakdownTable list={list} other={at} notes={of?.data?.notes} label={props.label} />
@@ -99,12 +98,12 @@ function BreakdownTable(props: {
   const ran = (n: number, i: number) => (n > 0 ? `${letter(i)} ${plain(count(n))}` : `none in ${letter(i)}`);
   return (
     <>
-      <div className="table-wrap" tabIndex={0} role="region" aria-label="By kind and statement, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="region" aria-label="By kind and statement, scrollable">
         <table className="table compare-figures">
           <thead>
             <tr>
               <th>
-                <Term tip={`The baseline ${label(0)} and ${label(other)}, each on its own.`}>Part</Term>
+                <Term tip={`The baseline ${label(0)} and ${label(other)}, part by part.`}>Part</Term>
               </th>
               <th>Verdict</th>
               {partMetrics.map((m) => (

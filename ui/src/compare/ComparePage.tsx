@@ -48,14 +48,14 @@ export function ComparePage() {
           <div className="panel">
             <Empty
               icon="chart"
-              title="Choose two runs or more"
+              title="Choose at least two runs"
               actions={
                 <Link href={`/history${ids.length ? `?selected=${ids.join(',')}` : ''}`} className="btn primary">
                   Choose runs
                 </Link>
               }
             >
-              Mark up to {maxRuns} runs in the list, the one to measure the others against first.
+              Select up to {maxRuns} runs in the list. The first one is the baseline.
             </Empty>
           </div>
         ) : (
@@ -80,7 +80,7 @@ export function ComparePage() {
                       ]
                     : []),
                   ...(ids.length > 2
-                    ? [{ label: 'Take it out', icon: 'close', act: () => set(ids.filter((x) => x !== id)) }]
+                    ? [{ label: 'Remove from comparison', icon: 'close', act: () => set(ids.filter((x) => x !== id)) }]
                     : []),
                 ]}
               />

@@ -23,11 +23,12 @@ import {
   endedEarly,
   fieldDifferences,
   figure,
+  groupNotes,
   interval,
   isSimulated,
   letter,
+  listed,
   missingVerdict,
-  relabelNote,
   shapes,
   type Verdict,
   visible,
@@ -200,9 +201,10 @@ export function Comparison(props: {
     [runs, off],
   );
   const differences = useMemo(() => fieldDifferences(known), [known]);
-  const notes = [
-    ...new Set(state.against.flatMap((a, i) => (a.data?.notes ?? []).map((n) => relabelNote(n, ids, i + 1)))),
-  ];
+  const notes = groupNotes(
+    state.against.map((a, i) => ({ notes: a.data?.notes ?? [], other: i + 1 })),
+    ids,
+  );
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
   const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
 
@@ -210,15 +212,18 @@ export function Comparison(props: {
   const none = missingVerdict(state.details[0]?.data ?? (state.details[0]?.error ? null : undefined));
   const allEnded = read && known.every((r) => isTerminal(r.status));
   const nothing = allEnded
-    ? { title: 'Nothing was measured', empty: 'The runs ended before their measurement.' }
+    ? { title: 'No measurement', empty: 'The runs ended before their measurement.' }
     : { title: 'Nothing to draw yet', empty: 'The curves begin with the first second of measurement.' };
-  const simulatedCount = known.filter(isSimulated).length;
+  const simulated = runs.flatMap((r, i) => (r && isSimulated(r) ? [letter(i)] : []));
+  const simulatedCount = simulated.length;
   return (
     <>
       {simulatedCount > 0 && simulatedCount < known.length && (
         <Notice tone="warn">
-          <strong>Simulated figures stand beside real ones.</strong> What a stand-in gives says nothing about the real
-          database, so neither do the differences.
+          <strong>
+            {simulatedCount === 1 ? 'Run' : 'Runs'} {listed(simulated)} {simulatedCount === 1 ? 'is' : 'are'} simulated.
+          </strong>{' '}
+          Figures of a stand-in say nothing about a real database. Do not compare them with real runs.
         </Notice>
       )}
       {state.details.map(
@@ -241,16 +246,16 @@ export function Comparison(props: {
           <span className="muted note end">
             <Term
               tip={
-                'The interval holds the difference with 99 % confidence. It knows how seconds scatter ' +
-                'and reckons with what is usual between runs. A difference counts when it is at least the tolerance ' +
-                'and not by chance.'
+                'The interval contains the difference with 99 % confidence. It includes the scatter of seconds ' +
+                'and the usual scatter between runs. A difference counts if it exceeds the tolerance ' +
+                'and is not chance.'
               }
             >
               against {letter(0)}, tolerance {props.tolerance} %
             </Term>
           </span>
         </header>
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Figures, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Figures, scrollable">
           <table className="table compare-figures">
             <thead>
               <tr>
@@ -276,7 +281,7 @@ export function Comparison(props: {
                           type="button"
                           className="run-mark"
                           aria-pressed={!hidden.has(i)}
-                          title="Show or hide its curves"
+                          title="Show or hide the curves of this run"
                           aria-label={`Curves of ${label(i)}`}
                           style={{
                             background: hidden.has(i) ? 'transparent' : `var(${color(i)})`,
@@ -327,7 +332,7 @@ export function Comparison(props: {
                                 className="badge warn"
                                 title={`The runs differ in their ${c.data.unlike!.map((u) => u.what).join(', ')}.`}
                               >
-                                not like with like
+                                different conditions
                               </span>
                             )}
                             <span className="second can-show">{visible(c.data, props.tolerance)}</span>
@@ -382,7 +387,7 @@ export function Comparison(props: {
           </table>
         </div>
         {notes.length > 0 && (
-          <ul className="body compare-notes" aria-label="What to know of these figures">
+          <ul className="body compare-notes" aria-label="Notes">
             {notes.map((n) => (
               <li key={n}>{n}</li>
             ))}
@@ -454,7 +459,7 @@ export function Comparison(props: {
             />
           ) : (
             <Empty tight title={nothing.title}>
-              {allEnded ? nothing.empty : 'The distribution of a run is there when it has ended.'}
+              {allEnded ? nothing.empty : 'The distribution appears when the run has finished.'}
             </Empty>
           )}
           <ul className="run-legend">
@@ -491,19 +496,19 @@ export function Comparison(props: {
         </section>
       )}
 
-      <section className="panel" aria-label="What differs">
+      <section className="panel" aria-label="Differences">
         <header>
-          <h2 className="h3">What differs</h2>
-          <span className="muted note end">besides names and tags</span>
+          <h2 className="h3">Differences</h2>
+          <span className="muted note end">other than names and tags</span>
         </header>
         {!read ? (
           <div className="body">
             <Skeleton height={60} />
           </div>
         ) : differences.length === 0 ? (
-          <p className="body muted">Templates, plugins, server and machine are the same.</p>
+          <p className="body muted">Templates, plugins, server and machine are equal.</p>
         ) : (
-          <div className="table-wrap" tabIndex={0} role="group" aria-label="What differs, a table that scrolls">
+          <div className="table-wrap" tabIndex={0} role="group" aria-label="Differences, scrollable">
             <table className="table dense">
               <thead>
                 <tr>

@@ -102,7 +102,7 @@ export function DistributionOverlay(props: {
       </svg>
       <p className="muted dist-note">
         {at === null
-          ? 'Move over the chart for its figures.'
+          ? 'Point at the chart to see its figures.'
           : (props.cumulative ? 'At most' : `${plain(latency(bounds[at]))} –`) +
             ` ${plain(latency(bounds[at + 1]))}: ` +
             paths

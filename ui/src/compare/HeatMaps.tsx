@@ -54,7 +54,7 @@ export function HeatMaps(props: { curves: Curve[]; label: (i: number) => string;
         <HistogramHeatMap
           key={h.i}
           title={`Heat map of ${label(h.i)}`}
-          tip="How many operations took how long in each second of the measurement. All runs have one scale of colours."
+          tip="Number of operations by latency in each second of the measurement. All runs share one colour scale."
           file="comparison"
           decor={noDecor}
           until={until}
@@ -65,18 +65,18 @@ export function HeatMaps(props: { curves: Curve[]; label: (i: number) => string;
           counted="operations"
           unit="ops"
           scale={scale}
-          emptyTitle={coarse ? 'Too coarse to draw' : 'Nothing to draw'}
+          emptyTitle={coarse ? 'Select a shorter period' : 'Nothing to draw'}
           empty={
             coarse
-              ? 'Heat maps are drawn of single seconds, of runs of an hour or less.'
-              : 'The run has no seconds of measurement with distributions.'
+              ? 'Heat maps need single seconds. They are available for runs of at most an hour.'
+              : 'The run has no distributions by second.'
           }
         />
       ))}
       {shown.length === 0 && (
         <section className="panel">
           <Empty tight title="All runs are hidden">
-            Press a letter in the table above to show its run.
+            Press a letter in the table above to show a run.
           </Empty>
         </section>
       )}

@@ -24,7 +24,7 @@ export function Tolerance({ value, onChange }: { value: number; onChange: (n: nu
     <select
       className="input auto"
       aria-label="Tolerance"
-      title="The least difference that counts"
+      title="The smallest difference that counts"
       value={value}
       onChange={(e) => onChange(Number(e.target.value))}
     >
@@ -47,7 +47,7 @@ export function CopyComparison({ compared, tolerance }: { compared: (Compared | 
       await navigator.clipboard.writeText(text);
       toast('Copied.', 'ok');
     } catch {
-      toast('The browser did not allow copying. Save the CSV instead.', 'warn');
+      toast('The browser blocked copying. Save the CSV instead.', 'warn');
     }
   };
   const ids = list.map((c) => c.run.run_id);
@@ -58,7 +58,7 @@ export function CopyComparison({ compared, tolerance }: { compared: (Compared | 
       save('comparison-report.html', await fetchFile(`/api/v1/compare/report?${q}`));
     } catch (e) {
       const p = asProblem(e);
-      toast(`The file could not be made. ${problemText(p)}`, 'bad');
+      toast(`The file could not be created. ${problemText(p)}`, 'bad');
     }
   };
   const disabled = list.length < compared.length;

@@ -8,7 +8,7 @@ import {
 } from '../api/types';
 import { csv } from '../charts/export';
 import { throughput } from '../runs/rates';
-import { errorRate, latency, missing, money, plain, type Quantity, rate } from '../design/format';
+import { errorRate, latency, missing, money, plain, type Quantity, rate, significant } from '../design/format';
 
 export type Verdict = Comparison['verdict'];
 
@@ -23,6 +23,37 @@ export const relabelNote = (note: string, ids: string[], other: number) =>
     (text, id, i) => text.replaceAll(id, letter(i)),
     note.replace(/\b(Side|of) B\b/g, `$1 ${letter(other)}`).replace(/^Side /, 'Run '),
   );
+
+/** listed joins letters: A, "A and B", "A, B and C". */
+export const listed = (words: string[]): string =>
+  words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+
+/**
+ * groupNotes states each note of several comparisons once, with the letters of all runs it concerns. A note of one
+ * comparison says all figures where it means those of its two runs.
+ */
+export function groupNotes(comparisons: { notes: string[]; other: number }[], ids: string[]): string[] {
+  const groups = new Map<string, Set<string>>();
+  for (const { notes, other } of comparisons)
+    for (const note of notes) {
+      const all = /^All these figures are /.test(note);
+      const text = all
+        ? note.replace(/^All these figures are /, 'The figures of \0 are ')
+        : relabelNote(note, ids, other);
+      const at = all ? null : /\b(Run|Side|of) ([A-H])\b(?!.*\b(?:Run|Side|of) [A-H]\b)/s.exec(text);
+      const key = at ? `${text.slice(0, at.index)}${at[1]} \0${text.slice(at.index + at[0].length)}` : text;
+      const letters = groups.get(key) ?? new Set<string>();
+      if (all) letters.add(letter(0)).add(letter(other));
+      else if (at) letters.add(at[2]!);
+      groups.set(key, letters);
+    }
+  return [...groups].map(([key, set]) => {
+    const letters = [...set].sort();
+    const text = letters.length > 1 ? key.replace(/^(?:Run|Side) \0/, `Each of the runs ${listed(letters)}`) : key;
+    return text.replaceAll('\0', listed(letters));
+  });
+}
+
 export const color = (i: number) => `--run-${(i % maxRuns) + 1}`;
 
 /** runsFrom parses the runs of an address: unique, in order, at most max. */
@@ -96,16 +127,28 @@ export const figure = (c: Column, r: RunDetail): Quantity =>
 
 const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
 
-/** difference is in percent, or in percentage points for an error rate. */
+/** ratio is a difference in percent as a factor, "320 ×", when it is ten times or more; null below. */
+export function ratio(percent: number): string | null {
+  const factor = 1 + percent / 100;
+  return factor >= 10 ? `${significant(factor)} ×` : null;
+}
+
+/** difference is in percent, as a factor from ten times on, or in percentage points for an error rate. */
 export function difference(m: Metric): string {
   if (m.difference === null) return '';
   if (m.name === 'error_rate') return `${signed(m.difference * 100, 3)} pp`;
+  const factor = ratio(m.difference);
+  if (factor) return factor;
   return `${signed(m.difference, Math.abs(m.difference) < 10 ? 1 : 0)} %`;
 }
 
 export function interval(m: Metric): string {
   if (m.low === null || m.high === null) return '';
   const scale = m.name === 'error_rate' ? 100 : 1;
+  if (m.name !== 'error_rate' && ratio(m.high)) {
+    const bound = (n: number) => ratio(n) ?? `${significant(1 + n / 100)} ×`;
+    return `${bound(m.low)} to ${bound(m.high)}`;
+  }
   const digits = m.name === 'error_rate' ? 3 : Math.max(Math.abs(m.low), Math.abs(m.high)) < 10 ? 1 : 0;
   return `${signed(m.low * scale, digits)} to ${signed(m.high * scale, digits)}`;
 }
@@ -141,11 +184,10 @@ export interface Compared {
  */
 export function missingVerdict(base: RunDetail | null | undefined): { word: string; why: string } | null {
   if (base === undefined || base?.summary?.operations) return null;
-  if (base === null)
-    return { word: 'no verdict', why: 'Run A could not be read, so there is nothing to compare with.' };
+  if (base === null) return { word: 'no verdict', why: 'Run A could not be loaded, so there is no comparison.' };
   return isTerminal(base.status) && base.phase !== 'PROCESSING'
-    ? { word: 'no verdict', why: 'Run A measured nothing that others could be held against.' }
-    : { word: 'no verdict yet', why: 'Run A has no figures to compare with before it has ended.' };
+    ? { word: 'no verdict', why: 'Run A has no figures to compare with.' }
+    : { word: 'no verdict yet', why: 'Run A has no final figures yet. Wait for its end.' };
 }
 
 /** endedEarly reports that a run has figures although it did not complete. */
@@ -154,8 +196,10 @@ export const endedEarly = (r: RunDetail): boolean =>
 
 /** comparisonNotes are the caveats of the comparison, without repeats, with the page's letters. */
 function comparisonNotes(list: Pick<Compared, 'run' | 'against'>[]): string[] {
-  const ids = list.map((c) => c.run.run_id);
-  return [...new Set(list.flatMap((c, i) => (c.against?.notes ?? []).map((n) => relabelNote(n, ids, i))))];
+  return groupNotes(
+    list.map((c, other) => ({ notes: c.against?.notes ?? [], other })),
+    list.map((c) => c.run.run_id),
+  );
 }
 
 const cell = (s: string) => s.replaceAll('|', '\\|').replaceAll('\n', ' ');
@@ -177,7 +221,7 @@ export function markdown(list: Compared[], tolerance: number): string {
       return `| ${name} | ${figures.join(' | ')} | ${i === 0 ? 'baseline' : (c.against?.verdict ?? '')} |`;
     }),
     '',
-    `Differences are against ${letter(0)}; less than ${tolerance} % does not count.`,
+    `Differences are against ${letter(0)}; differences below ${tolerance} % do not count.`,
     ...list.map((c, i) => `${letter(i)}: run ${c.run.run_id}`),
     ...comparisonNotes(list).map((n) => `- ${cell(n)}`),
   ];
@@ -303,7 +347,7 @@ function facts(r: RunDetail): Map<string, string> {
   const e = r.summary?.environment;
   if (e) {
     // A run that ended before it read its target knows nothing about it.
-    const unknown = 'not known';
+    const unknown = 'unknown';
     out.set('server version', e.server_version || unknown);
     out.set('driver', e.driver || unknown);
     out.set('I/O engine', e.io_engine || unknown);

@@ -8,20 +8,20 @@ const fields: { key: keyof Certificates; label: string; placeholder: string; hel
     label: 'CA certificate',
     placeholder: '-----BEGIN CERTIFICATE-----',
     help:
-      'Of the authority that signed the server’s. Used by verify-ca and verify-full; without it, those the ' +
-      'machine trusts.',
+      'The authority that signed the server’s certificate, for verify-ca and verify-full. Empty: the ' +
+      'authorities that this machine trusts.',
   },
   {
     key: 'sslcert',
     label: 'Client certificate',
     placeholder: '-----BEGIN CERTIFICATE-----',
-    help: 'Where the server asks for one. It comes with its key.',
+    help: 'Only if the server requires one. It needs its key.',
   },
   {
     key: 'sslkey',
     label: 'Key of the client certificate',
     placeholder: '-----BEGIN PRIVATE KEY-----',
-    help: 'Without a passphrase. It is encrypted and never shown again.',
+    help: 'Without a passphrase. Loadstone stores it encrypted and never shows it again.',
   },
 ];
 
@@ -105,9 +105,11 @@ function Certificate(props: {
           />
           {saved !== '' && (
             <div className="row">
-              <span className="muted">{value === '' ? 'The saved one is removed.' : 'The saved one is replaced.'}</span>
+              <span className="muted">
+                {value === '' ? 'The saved value will be removed.' : 'The saved value will be replaced.'}
+              </span>
               <button type="button" className="btn quiet small" onClick={() => props.onChange(saved)}>
-                Keep the saved one
+                Keep the saved value
               </button>
             </div>
           )}

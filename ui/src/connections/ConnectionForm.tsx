@@ -20,7 +20,7 @@ export function CheckResult({ check }: { check: ConnectionCheck }) {
   const s = check.server;
   return (
     <Notice tone="ok">
-      <strong>It answers.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip{' '}
+      <strong>Connected.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip{' '}
       {plain(latency(check.round_trip_ms))}
       {s.max_connections > 0 && `, at most ${s.max_connections} connections`}
       {s.local && ', on this machine'}. {s.simulated && <SimulatedBadge of={s} />}
@@ -172,7 +172,7 @@ export function ConnectionForm(props: {
         </div>
         <div className="row">
           <Segments
-            label="How to enter the address"
+            label="Form of the address"
             value={inputMode}
             options={[
               { value: 'fields', label: 'Fields' },
@@ -186,7 +186,7 @@ export function ConnectionForm(props: {
             }}
           />
           {inputMode === 'url' && url !== '' && !(snowflake ? fromSnowflake(url) : fromUrl(url)) && (
-            <span className="muted">This form is passed to the driver as it is.</span>
+            <span className="muted">The driver receives this text unchanged.</span>
           )}
         </div>
         {inputMode === 'fields' && snowflake ? (
@@ -236,7 +236,7 @@ export function ConnectionForm(props: {
             )}
             {existing && parts.password === '***' && (
               <p className="muted">
-                The saved password stays as long as it reads ***, and the address and the certificates are the saved
+                Leave *** to keep the saved password. This works while the address and the certificates are the saved
                 ones.
               </p>
             )}

@@ -6,8 +6,8 @@ import { api, asProblem } from '../api/client';
 import { useConnections } from '../api/queries';
 import type { Connection } from '../api/types';
 import { accessText } from '../app/AccessFields';
-import { usePageTitle } from '../app/location';
-import { ActionsMenu } from '../design/Controls';
+import { usePageTitle, useParam } from '../app/location';
+import { ActionsMenu, SearchBox } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { ago, capitalize, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
@@ -22,6 +22,9 @@ export function ConnectionsPage() {
   const list = useConnections();
   const [editing, setEditing] = useState<Connection | 'new' | null>(null);
   const search = useSearch();
+  const [text, setText] = useParam('search');
+  const matches = (c: Connection) =>
+    `${c.name} ${c.description ?? ''} ${c.driver}`.toLowerCase().includes(text.trim().toLowerCase());
   const [, navigate] = useLocation();
   useEffect(() => {
     if (new URLSearchParams(search).has('new')) {
@@ -34,7 +37,7 @@ export function ConnectionsPage() {
       <header className="page-head">
         <h1>Connections</h1>
         <span className="sub hide-phone">
-          Databases that runs can load. Passwords are encrypted and never shown again.
+          Databases that runs can use. Passwords are stored encrypted and never shown again.
         </span>
         <div className="actions">
           <OperatorOnly>
@@ -65,7 +68,7 @@ export function ConnectionsPage() {
                     </button>
                   }
                 >
-                  A connection says where a database is and how to sign in to it. Templates refer to it by name.
+                  A connection holds the address and credentials of a database. Templates refer to it by name.
                 </Empty>
               </div>
             )
@@ -73,9 +76,29 @@ export function ConnectionsPage() {
         >
           {(d) => (
             <div className="stack">
-              {d.map((c) => (
+              {(d.length > 5 || text) && (
+                <div className="toolbar">
+                  <SearchBox value={text} placeholder="Search connections" onChange={setText} />
+                </div>
+              )}
+              {d.filter(matches).map((c) => (
                 <Card key={c.connection_id} c={c} onEdit={() => setEditing(c)} />
               ))}
+              {!d.some(matches) && (
+                <div className="panel">
+                  <Empty
+                    icon="search"
+                    title="No connection matches"
+                    actions={
+                      <button type="button" className="btn" onClick={() => setText('')}>
+                        Clear the search
+                      </button>
+                    }
+                  >
+                    No connection contains “{text}”.
+                  </Empty>
+                </div>
+              )}
             </div>
           )}
         </Load>
@@ -97,8 +120,8 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
     ask({
       title: `Delete connection “${c.name}”?`,
       body:
-        'Its address and encrypted password are deleted. Templates that name it can no longer run. The ' +
-        'database itself is not touched.',
+        'This deletes its address and password. Templates that use it can no longer run. The ' +
+        'database itself does not change.',
       verb: 'Delete connection',
       act: async () => {
         try {
@@ -124,12 +147,12 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
             <h2>{c.name}</h2>
             <span className="chip">{c.driver}</span>
             {c.production && (
-              <span className="chip bad" title="Whoever starts a run against it types its name.">
+              <span className="chip bad" title="To start a run on this connection, you type its name.">
                 production
               </span>
             )}
             {c.builtin && (
-              <span className="chip" title="Comes with the server; it cannot be changed or deleted.">
+              <span className="chip" title="Part of the server. It cannot be changed or deleted.">
                 built in
               </span>
             )}
@@ -171,12 +194,12 @@ function ConnectionUsage({ c }: { c: Connection }) {
     queryFn: ({ signal }) => api.get('/api/connections/{id}/use', { path: { id: c.connection_id }, signal }),
   });
   const u = use.data;
-  if (!u) return use.error ? <p className="muted">What uses it could not be read.</p> : <p className="muted">&nbsp;</p>;
+  if (!u) return use.error ? <p className="muted">Its uses could not be loaded.</p> : <p className="muted">&nbsp;</p>;
   return (
     <>
       <p className="muted used-by">
-        {u.templates.length === 0 && u.runs === 0 && u.sinks.length === 0 && !u.results && 'Nothing uses it yet.'}
-        {u.results && 'Servers take the results of all users to it: only admins say where it leads. '}
+        {u.templates.length === 0 && u.runs === 0 && u.sinks.length === 0 && !u.results && 'Not used yet.'}
+        {u.results && 'Servers export the results of all users to it, so only admins can change its address. '}
         {u.templates.length > 0 && 'Used by '}
         {u.templates.slice(0, maxTemplatesListed).map((t, i) => (
           <span key={t.template_id}>

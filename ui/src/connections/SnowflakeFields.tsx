@@ -4,36 +4,36 @@ const signIns: { value: SignIn; label: string; help: string }[] = [
   {
     value: 'snowflake_jwt',
     label: 'Key pair',
-    help: 'The user has the public key; Loadstone signs in with the private one. Best for runs.',
+    help: 'Loadstone signs in with the private key of the user. Recommended for runs.',
   },
   {
     value: 'workload_identity',
     label: 'Workload identity',
     help:
-      'The identity of the machine or job that Loadstone runs in, without a secret. The server allows it with ' +
+      'The identity of the machine or job that runs Loadstone, without a secret. Allow it on the server with ' +
       'LOADSTONE_SNOWFLAKE_IDENTITY.',
   },
   {
     value: 'oauth_client_credentials',
     label: 'OAuth client',
-    help: 'A client of your authorization server. Access tokens are asked for when they are needed, also during a run.',
+    help: 'A client of your authorization server. Loadstone requests access tokens when needed, also during a run.',
   },
   {
     value: 'programmatic_access_token',
     label: 'Access token',
     help:
-      'A programmatic access token of the user, who needs a network policy. A token that is restricted to a role ' +
+      'A programmatic access token. Its user needs a network policy. A token restricted to a role ' +
       'signs in with that role alone.',
   },
   {
     value: 'oauth',
     label: 'OAuth token',
-    help: 'One access token of your authorization server. It lives for minutes: long runs outlive it.',
+    help: 'One access token of your authorization server. It expires within minutes, so long runs fail.',
   },
   {
     value: 'snowflake',
     label: 'Password',
-    help: 'Only for users of whom Snowflake demands no second factor; a user of TYPE = SERVICE has no password.',
+    help: 'Only for users without a second factor. A user of TYPE = SERVICE has no password.',
   },
 ];
 
@@ -116,7 +116,7 @@ export function SnowflakeFields(props: {
               spellCheck={false}
             />
             <span className="help">
-              PEM or base64, PKCS#8, encrypted or not. It is encrypted and never shown again.
+              PEM or base64, PKCS#8, encrypted or not. Loadstone stores it encrypted and never shows it again.
             </span>
           </div>
           {field('passphrase', 'Passphrase of the key', 'none', secret)}
@@ -157,10 +157,8 @@ export function SnowflakeFields(props: {
         {field('database', 'Database', 'LOADSTONE')}
         {field('schema', 'Schema', 'PUBLIC')}
       </div>
-      <p className="muted">
-        Names are read in upper case; write one in lower case, or with other characters, in double quotes: "my db".
-      </p>
-      {props.saved && masked && <p className="muted">A saved secret stays as long as it reads ***.</p>}
+      <p className="muted">Snowflake reads names in upper case. Use double quotes for other names: "my db".</p>
+      {props.saved && masked && <p className="muted">Leave *** to keep the saved secret.</p>}
     </>
   );
 }

@@ -3,7 +3,7 @@ import { ago } from '../design/format';
 
 /** lastAnswerText says when the connection's database last answered. */
 export function lastAnswerText(worked: Worked | null, now = Date.now()): string {
-  if (!worked) return 'Not known to have worked yet: test it.';
+  if (!worked) return 'Not tested yet.';
   const by = worked.by === 'test' ? 'a test' : 'a run';
   const since = worked.changed_since ? ', before the connection was changed' : '';
   return `Last worked ${ago(worked.at, now)}, for ${by}${since}.`;

@@ -23,7 +23,7 @@ export function CardTable<T>(props: {
   const { columns } = props;
   const look = (c: CardColumn<T>) => [c.num ? 'num' : '', c.phone === 'out' ? 'hide-phone' : ''].join(' ').trim();
   return (
-    <div className="table-wrap" tabIndex={0} role="group" aria-label={`${props.label}, a table that scrolls`}>
+    <div className="table-wrap" tabIndex={0} role="group" aria-label={`${props.label}, scrollable`}>
       <table className={`table cards listed${props.dense ? ' dense' : ''}`}>
         <thead>
           <tr>

@@ -1,11 +1,8 @@
-import * as Menu from '@radix-ui/react-dropdown-menu';
 import * as Tip from '@radix-ui/react-tooltip';
-import { type ReactNode, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { useHasRole } from '../api/queries';
 import { Icon } from './icons';
 import { useToast } from './Toast';
-
-export { Menu };
 
 /** Term explains a technical term on hover, focus and touch. */
 export function Term({ tip, children }: { tip: string; children: ReactNode }) {
@@ -49,50 +46,37 @@ export interface Action {
   act: () => void;
 }
 
+/** The menu's code is loaded after the page: until then its button stands there. */
+const LoadedMenu = lazy(() => import('./ActionsMenu'));
+
+/** menuButton is the look of the button of an ActionsMenu. */
+export const menuButton = (label: string, small: boolean) => ({
+  type: 'button' as const,
+  className: `btn quiet icon${small ? ' small' : ''}`,
+  'aria-label': label,
+  title: label,
+});
+
 /** ActionsMenu is a button with a menu of actions. */
 export function ActionsMenu(props: { label: string; actions: (Action | null)[]; small?: boolean }) {
-  const { label, small } = props;
+  const { label, small = false } = props;
+  // A click before the menu is loaded opens it when it is.
+  const [early, setEarly] = useState(false);
   const may = { operator: useHasRole('operator'), admin: useHasRole('admin') };
   const allowed = props.actions.filter((a) => !a?.needs || may[a.needs]);
   // null is a separator.
   const actions = allowed.filter((a, i) => a !== null || (allowed[i - 1] != null && allowed[i + 1] != null));
   if (actions.length === 0) return null;
   return (
-    <Menu.Root modal={false}>
-      <Menu.Trigger asChild>
-        <button
-          type="button"
-          className={`btn quiet icon${small ? ' small' : ''}`}
-          aria-label={label}
-          title={label}
-          onClick={(e) => e.stopPropagation()}
-        >
+    <Suspense
+      fallback={
+        <button {...menuButton(label, small)} aria-haspopup="menu" onClick={(e) => (e.stopPropagation(), setEarly(true))}>
           <Icon name="more" />
         </button>
-      </Menu.Trigger>
-      {/* Within the content: part of it to screen readers, and there when it fills the screen. */}
-      <Menu.Portal container={document.getElementById('main')}>
-        <Menu.Content
-          className="menu"
-          align="end"
-          sideOffset={4}
-          collisionPadding={8}
-          onClick={(e) => e.stopPropagation()}
-        >
-          {actions.map((a, i) =>
-            a ? (
-              <Menu.Item key={a.label} className={a.danger ? 'danger' : ''} disabled={a.disabled} onSelect={a.act}>
-                {a.icon && <Icon name={a.icon} />}
-                <span className="grow">{a.label}</span>
-                {a.checked && <Icon name="check" />}
-              </Menu.Item>
-            ) : (
-              <hr key={i} />
-            ),
-          )}
-        </Menu.Content>
-      </Menu.Portal>
-    </Menu.Root>
+      }
+    >
+      <LoadedMenu label={label} small={small} actions={actions} open={early} />
+    </Suspense>
   );
 }
 
@@ -126,7 +110,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
       await navigator.clipboard.writeText(text);
       toast('Copied.', 'ok');
     } catch {
-      toast('The browser did not allow copying. Select the text instead.', 'warn');
+      toast('The browser blocked copying. Select the text and copy it.', 'warn');
     }
   };
   return (

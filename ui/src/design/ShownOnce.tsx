@@ -22,7 +22,7 @@ export function ShownOnce({
   return (
     <Dialog title={title} wide={wide} onClose={onClose}>
       <Notice tone="warn">
-        <strong>Copy it now.</strong> It is shown this once; the server keeps its hash only.
+        <strong>Copy it now.</strong> The server stores only its hash, so it cannot be shown again.
       </Notice>
       {children}
       <div className="row nowrap">
@@ -31,7 +31,7 @@ export function ShownOnce({
       </div>
       <div className="actions">
         <button type="button" className="btn primary" onClick={onClose}>
-          I have copied it
+          Done
         </button>
       </div>
     </Dialog>

@@ -48,7 +48,7 @@ export function StatusBadge({
         title={
           failed > 0
             ? 'The run completed; at least one threshold failed.'
-            : 'The run completed, and no operation of its measurement succeeded.'
+            : 'The run completed, but no operation succeeded.'
         }
       >
         <Mark shape="triangle" />
@@ -138,7 +138,7 @@ export function VerdictBadge(props: { verdict: Verdict; of?: StandInFlags | null
   const word = words && ` (${words})`;
   if (verdict === 'NONE')
     return (
-      <span className="badge" title="The run ended before its measurement: there is nothing to judge.">
+      <span className="badge" title="The run ended before its measurement, so it has no verdict.">
         <Mark shape="ring" />
         None
       </span>
@@ -147,15 +147,15 @@ export function VerdictBadge(props: { verdict: Verdict; of?: StandInFlags | null
     <span
       className="badge ok"
       title={
-        `Nothing degrades these figures${standInLabel(of) ? ', as those of a stand-in' : ''}` +
-        (short ? ', but they were measured for less than 20 s: too short to be held against others.' : '.')
+        `Nothing degrades these figures${standInLabel(of) ? ', which describe a stand-in' : ''}` +
+        (short ? '. The measurement was shorter than 20 s, too short to compare with other runs.' : '.')
       }
     >
       <Mark shape="dot" />
       Valid{word}
     </span>
   ) : (
-    <span className="badge warn" title="The figures may show the generator's limit rather than the table's.">
+    <span className="badge warn" title="The figures may show the limit of the generator, not of the table.">
       <Mark shape="triangle" />
       Degraded{word}
     </span>
@@ -167,14 +167,14 @@ export function SimulatedBadge({ of }: { of?: StandInFlags | null }) {
   return of?.emulated ? (
     <span
       className="badge simulated"
-      title="Another engine answered in the database's place. These figures are its own."
+      title="Another engine answered in place of the database. These figures describe that engine."
     >
       emulated
     </span>
   ) : (
     <span
       className="badge simulated"
-      title="A stand-in that models the database was under load. These figures say nothing about a real one."
+      title="The load went to a simulated database. These figures say nothing about a real one."
     >
       simulated
     </span>

@@ -18,6 +18,30 @@ export function BaselineComparison({ run }: { run: RunDetail }) {
   return <ComparisonWithBaseline run={run} template={template} />;
 }
 
+/** BaselineSummary is the comparison with the baseline in a few words; nothing without a baseline. */
+export function BaselineSummary({ run }: { run: RunDetail }) {
+  const template = run.template_id || null;
+  const comparable = template !== null && run.status === 'COMPLETED' && Boolean(run.summary?.operations);
+  const baseline = useBaseline(comparable ? template : null);
+  const base = baseline.data?.run_id ?? null;
+  const against = useBaselineComparison(base, run.run_id);
+  if (!comparable || base === null) return null;
+  if (base === run.run_id) return <DriftStateBadge of="baseline" />;
+  if (!against.data) return against.error ? <span>not comparable with the baseline</span> : <Skeleton width={160} />;
+  return (
+    <span>
+      vs. baseline:{' '}
+      {figures
+        .filter((f) => f.value === 'qps' || f.value === 'p95_ms')
+        .flatMap((f) => {
+          const m = against.data.metrics?.find((x) => x.name === f.value);
+          return m && m.difference !== null ? [`${f.label} ${difference(m)} (${m.verdict})`] : [];
+        })
+        .join(', ')}
+    </span>
+  );
+}
+
 function ComparisonWithBaseline({ run, template }: { run: RunDetail; template: string }) {
   const baseline = useBaseline(template);
   const set = useSetBaseline(template);
@@ -43,10 +67,10 @@ function ComparisonWithBaseline({ run, template }: { run: RunDetail; template: s
   return (
     <section className="panel against" aria-label="Against the baseline">
       {base === null ? (
-        <span>No run is the baseline of this template.</span>
+        <span>This template has no baseline.</span>
       ) : isBaseline ? (
         <span>
-          <DriftStateBadge of="baseline" /> The other runs of the template are held against this one.
+          <DriftStateBadge of="baseline" /> Other runs of the template are compared with this run.
         </span>
       ) : (
         <Differences run={run} base={base} />
@@ -56,7 +80,7 @@ function ComparisonWithBaseline({ run, template }: { run: RunDetail; template: s
         <OperatorOnly>
           {isBaseline ? (
             <button type="button" className="btn small" disabled={set.isPending} onClick={() => set.mutate(null)}>
-              No longer the baseline
+              Remove baseline
             </button>
           ) : (
             <button type="button" className="btn small" disabled={set.isPending} onClick={() => set.mutate(run.run_id)}>
@@ -106,7 +130,7 @@ function Differences({ run, base }: { run: RunDetail; base: string }) {
       })}
       {to}
       {(against.data.notes?.length ?? 0) > 0 && (
-        <ul className="against-notes" aria-label="What speaks against comparing">
+        <ul className="against-notes" aria-label="Notes on the comparison">
           {against.data.notes!.map((n) => (
             <li key={n}>{relabelBaselineNote(n, base, run.run_id)}</li>
           ))}

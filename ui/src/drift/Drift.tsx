@@ -51,8 +51,8 @@ export function Drift({ template }: { template: string }) {
       title={
         <Term
           tip={
-            `The newest ${maxDots} completed runs of the template. A run is worse than the baseline when it is so by ` +
-            'more than 5 %, and by more than chance explains.'
+            `The newest ${maxDots} completed runs of the template. A run counts as worse if its difference from the ` +
+            'baseline exceeds 5 % and is not chance.'
           }
         >
           Drift over time
@@ -63,12 +63,12 @@ export function Drift({ template }: { template: string }) {
       what="The runs of the template could not be read."
       empty={() =>
         !list.some(hasFigures) && (
-          <Empty tight title="No run to draw yet">
+          <Empty tight title="No completed runs yet">
             Each completed run of the template is a point here.
           </Empty>
         )
       }
-      headline={(d) => (waits ? 'The runs are being compared with the baseline.' : driftHeadline(d, figure.label))}
+      headline={(d) => (waits ? 'Comparing the runs with the baseline.' : driftHeadline(d, figure.label))}
       label={figure.label}
       format={figure.format}
       legend={<DotLegend />}

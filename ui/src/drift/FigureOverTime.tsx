@@ -58,7 +58,7 @@ export function FigureOverTime(props: {
             {props.legend}
             <details>
               <summary>{props.table}</summary>
-              <div className="table-wrap" tabIndex={0} role="group" aria-label="Runs over time, a table that scrolls">
+              <div className="table-wrap" tabIndex={0} role="group" aria-label="Runs over time, scrollable">
                 <table className="table dense">
                   <thead>
                     <tr>

@@ -34,7 +34,7 @@ export function useSetBaseline(template: string) {
         : api.remove('/api/templates/{id}/baseline', { path: { id: template } }),
     onSuccess: (_, run) => {
       void qc.invalidateQueries({ queryKey: ['baseline', template] });
-      toast(run ? 'This run is the baseline of its template now.' : 'The template has no baseline any more.', 'ok');
+      toast(run ? 'This run is now the baseline of its template.' : 'The template no longer has a baseline.', 'ok');
     },
     onError: (e) => {
       const p = asProblem(e);

@@ -90,7 +90,7 @@ export function dots(
 export function driftHeadline(list: Dot[], label: string): string {
   const others = list.filter((d) => d.state !== 'baseline');
   if (others.length === list.length)
-    return 'No run is the baseline: choose one on its page, and the others are held against it.';
+    return 'The template has no baseline. Open a run and press “Make this the baseline” to compare the others with it.';
   if (others.length === 0) return 'The baseline is the only run so far.';
   const worse = others.filter((d) => d.state === 'worse').length;
   const compared = others.filter((d) => d.state !== 'unknown').length;

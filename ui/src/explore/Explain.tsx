@@ -58,10 +58,10 @@ export function rowsOf(stats: Pick<Stats, 'leaves'>[]): Row[] {
 }
 
 const stages = [
-  ['plan_ms', 'taking the expression apart'],
+  ['plan_ms', 'parsing and planning'],
   ['segments_ms', 'finding the segments'],
   ['leaves_ms', 'evaluating the leaves'],
-  ['merge_ms', 'merging, and evaluating the rest'],
+  ['merge_ms', 'merging and final evaluation'],
 ] as const;
 
 /** Explain shows how a query was executed: stages, leaves and their cost. */
@@ -81,9 +81,9 @@ export function Explain({ stats, tookMs }: { stats: Stats[]; tookMs: number }) {
             {plain(percent((hits / segments) * 100))} of {plain(count(segments))} segments were in memory.{' '}
           </>
         )}
-        {again > 0 && <>{again} pieces of work were given to another node. </>}
+        {again > 0 && <>{again} pieces of work were reassigned to another node. </>}
         The server took {duration(slowest.timings.execTotalTime)}
-        {stats.length > 1 && ` for the slowest of ${stats.length} queries`}; with the way here it was{' '}
+        {stats.length > 1 && ` for the slowest of ${stats.length} queries`}; including the network{' '}
         {duration(tookMs / 1000)}.
       </p>
       <p className="note muted">
@@ -96,7 +96,7 @@ export function Explain({ stats, tookMs }: { stats: Stats[]; tookMs: number }) {
           </>
         )}
       </p>
-      <div className="table-wrap" tabIndex={0} role="group" aria-label="The leaves, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="The leaves, scrollable">
         <table className="table">
           <thead>
             <tr>

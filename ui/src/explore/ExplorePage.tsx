@@ -5,6 +5,7 @@ import type { Zoom } from '../charts/group';
 import { Segments } from '../design/Controls';
 import { dateTime, duration } from '../design/format';
 import { Icon } from '../design/icons';
+import { useRuns } from '../api/queries';
 import { isLive } from '../api/types';
 import { phases } from '../runs/series';
 import { Empty, Notice, SkeletonRows } from '../design/States';
@@ -27,6 +28,7 @@ import {
 import { namesInRange } from './promqlClient';
 import { exampleQuery as askedOf, examples } from './examples';
 import './explore.css';
+import { MetricPicker } from './MetricPicker';
 import { coloursByRun, plotResults } from './model';
 import { colourPromql, promqlCompletions } from './promql';
 import { RunBar, runNames, usePickedRuns } from './RunBar';
@@ -66,6 +68,17 @@ export function ExplorePage() {
   const lastQuery = useRef<ExploreQuery | null>(null);
   /** The address this page has written; any other is a link. */
   const shownSearch = useRef(normal(search));
+
+  // Without a query in the address the page opens on the time of the newest run.
+  const [bare] = useState(() => normal(search) === '');
+  const newest = useRuns({ limit: 10 }, undefined, bare);
+  const newestRun = newest.data?.runs?.find((r) => r.start_time)?.run_id;
+  useEffect(() => {
+    if (newestRun && now.current === a && a.q === '' && a.over === 'time' && bare && !choseTime.current)
+      change({ over: 'runs', runs: [newestRun] });
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when the newest run is known
+  }, [newestRun]);
+  const choseTime = useRef(false);
 
   const change = (more: Partial<ExploreQuery>) => {
     const next = { ...now.current, ...more };
@@ -176,14 +189,14 @@ export function ExplorePage() {
   const link = async () => {
     show(a, savedNameOf(a.q));
     if (!savedNameOf(a.q) && !fitsLink(a.q)) {
-      toast('The query is too long for a link. Save it: a saved query has a link of its own.', 'warn');
+      toast('The query is too long for a link. Save it; a saved query has a short link.', 'warn');
       return;
     }
     try {
       await navigator.clipboard.writeText(location.href);
-      toast('The link is copied. Who opens it sees what you see.', 'ok');
+      toast('Link copied. It opens this page as you see it.', 'ok');
     } catch {
-      toast('The browser did not allow copying. The address of this page is the link.', 'warn');
+      toast('The browser blocked copying. Copy the address of this page instead.', 'warn');
     }
   };
 
@@ -266,12 +279,14 @@ export function ExplorePage() {
             onGone={() => setName('')}
           />
         </div>
+        <MetricPicker names={names} scope={`${a.over} ${a.last} ${a.from} ${ids.join()}`} onQuery={(q) => ask({ q })} />
         <div className="toolbar">
           <Segments
             label="Which time is shown"
             value={a.over}
             options={overOptions}
             onChange={(over) => {
+              choseTime.current = true;
               ask({ over, range: '' });
             }}
           />
@@ -288,18 +303,18 @@ export function ExplorePage() {
           )}
           {follows && (
             <span className="note" role="status">
-              A run goes on: asked again every {duration(followInterval)}.
+              The run is live. Refreshing every {duration(followInterval)}.
             </span>
           )}
           {a.runs.length > 1 && a.over === 'runs' && decor.markers.length > 0 && (
             <span className="note muted hide-phone">Phases are those of {runNames(picked.runs)(a.runs[0]!)}.</span>
           )}
           <label className="row note">
-            a point each
+            step
             <select className="input small" value={a.step} onChange={(e) => ask({ step: Number(e.target.value) })}>
               {[...new Set([...steps, a.step])].map((s) => (
                 <option key={s} value={s}>
-                  {s ? duration(s) : 'as fits'}
+                  {s ? duration(s) : 'automatic'}
                 </option>
               ))}
             </select>
@@ -309,7 +324,7 @@ export function ExplorePage() {
         {picked.missing.length > 0 && (
           <Notice tone="warn">
             {picked.missing.length === 1 ? 'A run' : `${picked.missing.length} runs`} of the link could not be read;
-            perhaps deleted.
+            they may have been deleted.
           </Notice>
         )}
         {progress && <QueryProgress {...progress} />}
@@ -341,7 +356,7 @@ export function ExplorePage() {
         ) : outcome && a.q ? (
           <section className="panel" aria-label="Result">
             <Empty tight icon={outcome.problem?.code === 'cancelled' ? 'stop' : 'alert'} title="No answer">
-              {outcome.errors.length > 0 ? 'The expression cannot be read; the place is marked above.' : ''}
+              {outcome.errors.length > 0 ? 'The expression has an error, marked above.' : ''}
             </Empty>
           </section>
         ) : (
@@ -393,7 +408,7 @@ function TimeControls({ a, onChange }: { a: ExploreQuery; onChange: (more: Parti
           <select className="input small" value={a.every} onChange={(e) => onChange({ every: Number(e.target.value) })}>
             {[...new Set([...pauses, a.every])].map((s) => (
               <option key={s} value={s}>
-                {s ? `every ${duration(s)}` : 'when asked'}
+                {s ? `every ${duration(s)}` : 'manually'}
               </option>
             ))}
           </select>
@@ -409,11 +424,11 @@ function Examples(props: { over: Over; runs: number; onTry: (i: number) => void 
       <Empty
         tight
         icon="explore"
-        title={props.over === 'runs' && props.runs === 0 ? 'Choose the runs to lay over each other' : 'Ask something'}
+        title={props.over === 'runs' && props.runs === 0 ? 'Choose the runs to overlay' : 'Enter a query'}
       >
         {props.over === 'runs'
-          ? 'The query is asked for each of them, and drawn from the start of each.'
-          : 'Every run has the same metrics, one sample a second. Try a question:'}
+          ? 'Loadstone evaluates the query for each run and aligns the curves at the start of each run.'
+          : 'All runs have the same metrics, one sample per second. Examples:'}
       </Empty>
       <ul className="explore-try">
         {examples.map((e, i) => (

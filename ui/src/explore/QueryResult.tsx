@@ -68,8 +68,8 @@ export function QueryResult(props: Props) {
       act: () => {
         const { columns, rows } = table();
         navigator.clipboard.writeText(tabSeparated(columns, rows)).then(
-          () => toast(`${rows.length} rows are copied, as spreadsheets read them.`, 'ok'),
-          () => toast('The browser did not allow copying.', 'warn'),
+          () => toast(`${rows.length} rows copied for a spreadsheet.`, 'ok'),
+          () => toast('The browser blocked copying.', 'warn'),
         );
       },
     },
@@ -87,13 +87,12 @@ export function QueryResult(props: Props) {
   return (
     <section className="panel explore-result" aria-label="Result" aria-busy={props.progress !== null}>
       <header>
-        <Segments label="How the answer is shown" value={view} options={views} onChange={props.onView} />
+        <Segments label="View of the result" value={view} options={views} onChange={props.onView} />
         <span className="note" role="status">
           {plain(count(d.curves.length))} series, {plain(count(points + inHist))} points{' '}
           <span className="muted">
-            {outcome.partial ? 'so far' : `in ${duration(outcome.tookMs / 1000)}`} · a point each{' '}
-            {duration(outcome.step)}
-            {props.stale && ' · of the query before your changes'}
+            {outcome.partial ? 'so far' : `in ${duration(outcome.tookMs / 1000)}`} · step {duration(outcome.step)}
+            {props.stale && ' · result of the query before your changes'}
           </span>
         </span>
         <div className="end">
@@ -138,7 +137,7 @@ export function QueryResult(props: Props) {
           <SkeletonRows rows={6} />
         ) : (
           <Empty tight title="No series">
-            The expression is right, and no series has samples in this time. Choose a longer time, or a run.
+            The query is valid, but no series has samples in this period. Choose a longer period or a run.
           </Empty>
         )
       ) : view === 'table' ? (
@@ -201,8 +200,7 @@ function LineView({ d, outcome, unit, decor, stacked, runs }: ViewProps & { stac
   if (lines.length === 0)
     return (
       <Empty tight icon="chart" title="Histograms">
-        Each point is a whole histogram. Choose the heat map, or ask for a figure of it with histogram_quantile(0.99,
-        …).
+        Each point is a histogram. Choose the heat map, or compute a figure with histogram_quantile(0.99, …).
       </Empty>
     );
   return (
@@ -238,7 +236,7 @@ function HeatMapView({ d, outcome, unit, decor }: ViewProps) {
   if (!chosen)
     return (
       <Empty tight icon="chart" title="No histograms">
-        A heat map is drawn of native histograms, as in sum(rate(loadstone_latency_seconds[10s])).
+        A heat map needs native histograms, such as sum(rate(loadstone_latency_seconds[10s])).
       </Empty>
     );
   return (

@@ -80,7 +80,7 @@ export function RunBar({ runs, base, knownRuns, coloured, onChange }: Props) {
     if (!first) return;
     try {
       const before = await earlierRuns(first, 10, runs, (query) => api.get('/api/runs', { query }));
-      if (before.length === 0) toast(`There is no completed run of its kind before ${first.test_name}.`, 'warn');
+      if (before.length === 0) toast(`No completed run of the same template precedes ${first.test_name}.`, 'warn');
       else
         onChange(
           runs,
@@ -127,7 +127,7 @@ export function RunBar({ runs, base, knownRuns, coloured, onChange }: Props) {
           <button
             type="button"
             className="btn quiet small"
-            title="Of the completed runs before it, of the same template, or of the same name where it has none"
+            title="Completed earlier runs of the same template, or of the same name"
             onClick={() => void lastTen()}
           >
             Compare with the median of the last ten
@@ -159,7 +159,7 @@ function Picker(props: {
     );
   };
   return (
-    <Dialog title="Runs laid over each other at their start" wide onClose={props.onClose}>
+    <Dialog title="Overlay runs, aligned at their start" wide onClose={props.onClose}>
       <div className="stack">
         <SearchBox value={search} placeholder="Search runs" onChange={setSearch} />
         <div className="explore-picker" tabIndex={0} role="group" aria-label="Runs">
@@ -167,7 +167,7 @@ function Picker(props: {
             from={list}
             what="The runs could not be read."
             skeleton={<SkeletonRows rows={6} />}
-            empty={(l) => !l.runs?.some((r) => r.start_time) && <Empty tight title="No run fits" />}
+            empty={(l) => !l.runs?.some((r) => r.start_time) && <Empty tight title="No matching runs" />}
           >
             {(l) => (
               <ul>

@@ -23,7 +23,7 @@ export const examples: Example[] = [
     more: { view: 'heat' },
   },
   {
-    question: 'Errors by class, in seconds with more than 1 % of them',
+    question: 'Errors by class, in seconds with an error rate above 1 %',
     q:
       'sum by (error_class) (rate(loadstone_errors_total[$__rate_interval]))\n' +
       '  and on () sum(rate(loadstone_failed_operations_total[$__rate_interval]))\n' +
@@ -35,7 +35,7 @@ export const examples: Example[] = [
     more: { over: 'runs' },
   },
   {
-    question: 'The run worker that is slower than the others',
+    question: 'The slowest run worker',
     q:
       'histogram_quantile(0.95, sum by (worker) (rate(loadstone_worker_latency_seconds[$__rate_interval])))\n' +
       '  / on () group_left () histogram_quantile(0.95, sum(rate(loadstone_worker_latency_seconds[$__rate_interval])))',

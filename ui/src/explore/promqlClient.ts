@@ -81,7 +81,7 @@ interface ErrorBody {
 }
 
 function queryProblem(status: number, r: ErrorBody): Problem {
-  return new Problem(status, r.errorType ?? '', r.error ?? `The server refused the query (HTTP ${status}).`);
+  return new Problem(status, r.errorType ?? '', r.error ?? `The server rejected the query (HTTP ${status}).`);
 }
 
 async function responseProblem(res: Response): Promise<Problem> {
@@ -148,9 +148,14 @@ export async function queryRange(q: RangeQuery, handlers: StreamHandlers, signal
     }
   } catch (err) {
     if (signal.aborted || err instanceof Problem) throw err;
-    throw new Problem(0, 'network', 'The answer broke off.', 'Check that loadstone serve is running, then try again.');
+    throw new Problem(
+      0,
+      'network',
+      'The response was interrupted.',
+      'Check that loadstone serve is running, then try again.',
+    );
   }
-  throw new Problem(0, 'network', 'The answer broke off.', 'Run the query again.');
+  throw new Problem(0, 'network', 'The response was interrupted.', 'Run the query again.');
 }
 
 async function get<T>(at: string, fields: Record<string, string>): Promise<T> {

@@ -28,7 +28,7 @@ export function BulkActions({ ids, visible, done }: { ids: string[]; visible: Ru
   const answered = async (failed: string[], what: string) => {
     await qc.invalidateQueries({ queryKey: ['runs'] });
     if (failed.length === 0) toast(`${many} ${ids.length === 1 ? 'was' : 'were'} ${what}.`, 'ok');
-    else toast(`${failed.length} of ${many} could not be ${what}: ${failed.join(' ')}`, 'bad');
+    else toast(`${failed.length} of ${many} failed (${what}): ${failed.join(' ')}`, 'bad');
   };
   const actions: Action[] = [
     { label: 'Add a tag', icon: 'edit', needs: 'operator', act: () => setTagging(true) },
@@ -36,7 +36,7 @@ export function BulkActions({ ids, visible, done }: { ids: string[]; visible: Ru
       label: 'Save reports as ZIP',
       icon: 'file',
       act: () => {
-        toast(`The reports of ${many} are being made.`);
+        toast(`Preparing the reports of ${many}.`);
         fetchFile(`/api/v1/reports?runs=${ids.map(encodeURIComponent).join(',')}`).then(
           (zip) => save('reports.zip', zip),
           (e: unknown) => {
@@ -70,7 +70,7 @@ export function BulkActions({ ids, visible, done }: { ids: string[]; visible: Ru
           title: `Delete ${many}?`,
           body: (
             <>
-              Their figures, logs and records of executions are deleted for good: {ids.slice(0, 8).map(name).join(', ')}
+              This deletes their figures, logs and executions permanently: {ids.slice(0, 8).map(name).join(', ')}
               {ids.length > 8 && ` and ${ids.length - 8} more`}.
             </>
           ),
@@ -109,7 +109,7 @@ function TagDialog(props: { many: string; onClose: () => void; act: (tags: Recor
   const [text, setText] = useState('');
   const [busy, setBusy] = useState(false);
   const tags = parseTags(text);
-  const wrong = text && typeof tags === 'string' ? 'Write it as name:value.' : '';
+  const wrong = text && typeof tags === 'string' ? 'Use the form name:value.' : '';
   return (
     <Dialog title={`Add a tag to ${props.many}`} onClose={props.onClose}>
       <form

@@ -94,7 +94,7 @@ export function HistoryPage() {
     setNamed(text);
   };
   const mark = (ids: string[]) => {
-    if (ids.length > maxSelected) toast(`At most ${maxSelected} runs are marked at once.`, 'warn');
+    if (ids.length > maxSelected) toast(`At most ${maxSelected} runs can be selected.`, 'warn');
     setSelection(ids.slice(0, maxSelected).join(','));
   };
   const filtered = Boolean(status || text || template || range || tags.length);
@@ -137,7 +137,7 @@ export function HistoryPage() {
   const remove = (r: RunRow) =>
     ask({
       title: `Delete run “${r.test_name}”?`,
-      body: `Its figures, its log and the records of its ${plain(count(r.total_ops))} executions are deleted for good.`,
+      body: `This deletes its figures, its log and ${plain(count(r.total_ops))} executions permanently.`,
       verb: 'Delete run',
       act: async () => {
         await api.remove('/api/runs/{id}', { path: { id: r.run_id } });
@@ -229,12 +229,12 @@ export function HistoryPage() {
               <strong>
                 {picked.length} {picked.length === 1 ? 'run' : 'runs'}
               </strong>{' '}
-              marked
+              selected
               {picked.length === 1
-                ? ': mark another one to compare it with'
+                ? ': select one more to compare'
                 : picked.length > maxRuns
-                  ? `: at most ${maxRuns} are compared at once`
-                  : ', the first is the baseline'}
+                  ? `: a comparison takes at most ${maxRuns} runs`
+                  : '; the first is the baseline'}
             </span>
             <span className="row end">
               <button type="button" className="btn quiet" onClick={() => setSelection('')}>
@@ -273,19 +273,19 @@ export function HistoryPage() {
                     </button>
                   }
                 >
-                  Nothing was found with these filters.
+                  Change or remove a filter to see more runs.
                 </Empty>
               ) : (
                 <Empty
                   icon="chart"
-                  title="No run yet"
+                  title="No runs yet"
                   actions={
                     <Link href="/" className="btn primary">
                       Start the first run
                     </Link>
                   }
                 >
-                  Each run is kept here with its figures, and every single execution it made.
+                  Finished runs appear here with their figures and every execution.
                 </Empty>
               ))
             }

@@ -67,8 +67,8 @@ export function RunTable({
                     className="pick-all"
                     checked={all}
                     onChange={(e) => onPickAll(e.target.checked)}
-                    title="Mark all runs of this page"
-                    aria-label="Mark all runs of this page"
+                    title="Select all runs on this page"
+                    aria-label="Select all runs on this page"
                   />
                 )
               }
@@ -115,7 +115,7 @@ export function RunTable({
                         type="checkbox"
                         checked={picked?.includes(r.run_id) ?? false}
                         onChange={(e) => onPick(r.run_id, e.target.checked)}
-                        title="Mark it for a comparison"
+                        title="Select for comparison"
                         aria-label={`Compare ${r.test_name}`}
                       />
                     )}
@@ -214,7 +214,7 @@ function PhoneHead(props: {
           type="checkbox"
           checked={props.all}
           onChange={(e) => props.onPickAll?.(e.target.checked)}
-          aria-label="Mark all runs of this page"
+          aria-label="Select all runs on this page"
         />
       )}
       <select
@@ -238,7 +238,7 @@ function PhoneHead(props: {
         <button
           type="button"
           className="btn"
-          aria-label={now.direction === 'desc' ? 'Greatest first: turn the order' : 'Smallest first: turn the order'}
+          aria-label={now.direction === 'desc' ? 'Descending: reverse the order' : 'Ascending: reverse the order'}
           onClick={() => onOrder(turned)}
         >
           {now.direction === 'desc' ? '↓' : '↑'}

@@ -65,10 +65,10 @@ export function Trend(props: {
       };
   const total = newest.data?.total ?? 0;
   const of = marked
-    ? `${picked.length} marked runs`
+    ? `${picked.length} selected runs`
     : total > maxRuns
       ? `the newest ${maxRuns} of ${total} runs`
-      : 'the runs of the list';
+      : 'the listed runs';
   return (
     <FigureOverTime
       title={
@@ -105,8 +105,8 @@ export function Trend(props: {
       what="The runs could not be read."
       empty={(d) =>
         d.length === 0 && (
-          <Empty tight title={`No run here has the figure ${figure.label}`}>
-            Runs that are over and have sent operations are drawn.
+          <Empty tight title={`No listed run has the figure ${figure.label}`}>
+            The chart shows finished runs that sent operations.
           </Empty>
         )
       }

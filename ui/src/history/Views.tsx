@@ -4,7 +4,7 @@ import { api, asProblem } from '../api/client';
 import { safeText } from '../api/safeText';
 import { useHasRole } from '../api/queries';
 import type { RunView } from '../api/types';
-import { Menu } from '../design/Controls';
+import * as Menu from '@radix-ui/react-dropdown-menu';
 import { Dialog } from '../design/Dialog';
 import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
@@ -48,7 +48,7 @@ export function ColumnsMenu(props: { shownColumns: Column['name'][]; onChange: (
           <hr />
           <Menu.Item onSelect={() => props.onChange(standard)}>
             <Icon name="refresh" />
-            <span className="grow">The usual columns</span>
+            <span className="grow">Default columns</span>
           </Menu.Item>
         </Menu.Content>
       </Menu.Portal>
@@ -70,9 +70,9 @@ export function ViewsMenu({ shownColumns }: { shownColumns: Column['name'][] }) 
     const link = `${location.origin}/history?${now}`;
     try {
       await navigator.clipboard.writeText(link);
-      toast('The link was copied. It shows these filters, this order and these columns.', 'ok');
+      toast('Link copied. It opens this list with its filters, order and columns.', 'ok');
     } catch {
-      toast('The browser did not allow copying. The address of the page is the link too.', 'warn');
+      toast('The browser blocked copying. Copy the address of this page instead.', 'warn');
     }
   };
   const item = (v: RunView, owner?: string) => (
@@ -100,7 +100,7 @@ export function ViewsMenu({ shownColumns }: { shownColumns: Column['name'][] }) 
         </Menu.Trigger>
         <Menu.Portal container={document.getElementById('main')}>
           <Menu.Content className="menu views" align="end" sideOffset={4} collisionPadding={8} aria-label="Views">
-            {failed && <p className="muted note">The saved views could not be read.</p>}
+            {failed && <p className="muted note">Saved views could not be loaded.</p>}
             {views.own.map((v) => item(v))}
             {views.shared.length > 0 && (
               <Menu.Group>
@@ -115,7 +115,7 @@ export function ViewsMenu({ shownColumns }: { shownColumns: Column['name'][] }) 
             </Menu.Item>
             <Menu.Item onSelect={() => void copy()}>
               <Icon name="link" />
-              <span className="grow">Copy a link to it</span>
+              <span className="grow">Copy link</span>
             </Menu.Item>
             {any && (
               <Menu.Item onSelect={() => setDialog('manage')}>
@@ -154,7 +154,7 @@ function ManageDialog({ views, onClose }: { views: Views; onClose: () => void })
   const share = (v: RunView) =>
     act(
       v,
-      v.shared ? `The view “${v.name}” is yours alone again.` : `Everybody on this server sees the view “${v.name}”.`,
+      v.shared ? `The view “${v.name}” is private again.` : `All users of this server now see the view “${v.name}”.`,
       () =>
         api.put('/api/v1/run-views/{id}/shared', {
           path: { id: v.view_id },
@@ -195,8 +195,8 @@ function ManageDialog({ views, onClose }: { views: Views; onClose: () => void })
   );
   return (
     <Dialog title="Share and delete views" onClose={onClose}>
-      <p>A shared view is in the menu of everybody on this server. The runs stay, whatever becomes of a view.</p>
-      {views.own.length + views.shared.length === 0 && <p className="muted">There is none left.</p>}
+      <p>All users of this server see a shared view in their menu. Deleting a view deletes no runs.</p>
+      {views.own.length + views.shared.length === 0 && <p className="muted">You have no views.</p>}
       <ul className="view-list">
         {views.own.map((v) => row(v, true))}
         {views.shared.map((v) => row(v, false))}
@@ -247,9 +247,7 @@ function SaveDialog({ views, search, onClose }: { views: Views; search: string; 
           if (name.trim() && !wrong && !busy) void save();
         }}
       >
-        <p>
-          Filters, order, columns and trend, under a name of your own. You find it in every browser that you sign in.
-        </p>
+        <p>A view saves the filters, order, columns and trend. It is available in every browser where you sign in.</p>
         <input
           className="input"
           aria-label="Name of the view"

@@ -80,6 +80,6 @@ export function nameProblem(name: string, own: Pick<RunView, 'name'>[], limit: n
   if (!name.trim()) return '';
   if ([...name.trim()].length > maxNameLength) return `A name has at most ${maxNameLength} characters.`;
   if (own.length >= limit && !own.some((v) => v.name === name.trim()))
-    return `You keep ${limit} views, and no more are kept. Delete one first.`;
+    return `You have ${limit} views, the maximum. Delete one first.`;
   return '';
 }

@@ -96,7 +96,7 @@ export function TagFilter(props: { tags: string[]; suggestions: string[]; onChan
         </datalist>
         {wrong && (
           <span id={`${id}-wrong`} className="problem" role="alert">
-            Write it as name:value, then press Enter.
+            Use the form name:value, then press Enter.
           </span>
         )}
       </form>

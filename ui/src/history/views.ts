@@ -73,8 +73,8 @@ export function useMigratedViews(): void {
       .then(async (left) => {
         await changed();
         if (left)
-          toast(`${left} of the views in this browser could not be moved to the server. Delete some first.`, 'warn');
-        else toast('Your views of this browser are kept on the server now.', 'ok');
+          toast(`${left} views of this browser could not be moved to the server. Delete some views first.`, 'warn');
+        else toast('The views of this browser are now saved on the server.', 'ok');
       })
       .catch(() => {}); // The next visit tries again.
     // eslint-disable-next-line react-hooks/exhaustive-deps -- once for each user

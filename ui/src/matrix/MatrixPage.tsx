@@ -69,10 +69,10 @@ function MatrixView({ m }: { m: Matrix }) {
   /** allow asks once for write permission on existing tables and starts the new matrix with it. */
   const allow = (asking: { label: string; line: string }[], replaces: boolean) =>
     ask({
-      title: 'Let these runs write?',
+      title: 'Allow these runs to write?',
       body: (
         <div className="stack tightly">
-          <p>They write to tables that Loadstone did not make:</p>
+          <p>The runs write to tables that Loadstone did not create:</p>
           <ul>
             {asking.map((a) => (
               <li key={a.label}>
@@ -80,11 +80,11 @@ function MatrixView({ m }: { m: Matrix }) {
               </li>
             ))}
           </ul>
-          <p>What the runs change stays changed.</p>
+          <p>Loadstone does not undo these changes.</p>
         </div>
       ),
       verb: 'Allow and start',
-      keep: 'Do not run',
+      keep: 'Cancel',
       act: async () => {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true, matrix: true });
         navigate(r.path, { replace: replaces });
@@ -118,8 +118,8 @@ function MatrixView({ m }: { m: Matrix }) {
   const remove = () =>
     ask({
       title: `Delete “${m.name}” and its ${ids.length} runs?`,
-      body: 'Their figures, logs and recorded executions are deleted for good.',
-      verb: 'Delete them',
+      body: 'This permanently deletes their figures, logs and executions.',
+      verb: 'Delete matrix',
       act: async () => {
         await api.remove('/api/matrices/{id}', { path });
         await qc.invalidateQueries({ queryKey: ['runs'] });
@@ -141,7 +141,7 @@ function MatrixView({ m }: { m: Matrix }) {
           </div>
           <div className="sub clip" role="status">
             {isTerminal(m.status)
-              ? `${ids.length} targets, one after another on the same seed`
+              ? `${ids.length} targets, one after another with the same seed`
               : `${done} of ${ids.length} targets are done`}
           </div>
         </div>
@@ -208,8 +208,8 @@ function MatrixView({ m }: { m: Matrix }) {
         {refused.length > 0 && (
           <Notice tone="warn">
             <strong>
-              {refused.length === 1 ? 'One target was' : `${refused.length} targets were`} not run, because nobody
-              allowed writes to tables that Loadstone did not make.
+              {refused.length === 1 ? 'One target was' : `${refused.length} targets were`} skipped: nobody allowed
+              writes to tables that Loadstone did not create.
             </strong>{' '}
             “Run again” asks.
             <ul>

@@ -40,7 +40,7 @@ export function targetsRefusedWrites(
       ? [
           {
             label: r.matrix_label ?? '',
-            line: line.replace(/^The run writes to tables that Loadstone did not make: /, ''),
+            line: line.replace(/^The run writes to tables that Loadstone did not (?:make|create): /, ''),
           },
         ]
       : [];

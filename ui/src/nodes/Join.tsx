@@ -6,15 +6,15 @@ export const joinCommand = (secret: string) =>
 
 export const joinSteps: { title: string; text: string }[] = [
   {
-    title: "On the server's machine: a token, good for one node and an hour (or “New token” on this page)",
+    title: 'On the server: create a token for one node, valid for an hour (or press “New token”)',
     text: 'loadstone node token',
   },
   {
-    title: 'On the machine that is to bear load, with that token and an address that the server reaches',
+    title: 'On the new machine: start the node with that token and an address that the server can reach',
     text: joinCommand('lsn_…'),
   },
   {
-    title: "On the server's machine again: the server dials the node from now on",
+    title: 'On the server: connect to the node',
     text: 'loadstone node add HOST:9090',
   },
 ];

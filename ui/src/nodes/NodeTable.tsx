@@ -15,21 +15,21 @@ type Verb = 'drain' | 'resume' | 'remove';
 /** question is the confirmation before a node action. */
 export function question(n: Node, verb: Verb, act: () => unknown): Question {
   const workers = n.run_workers?.length ?? 0;
-  const loaded = workers > 0 ? `It carries ${workers} run ${workers === 1 ? 'worker' : 'workers'} now. ` : '';
+  const loaded = workers > 0 ? `The node hosts ${workers} run ${workers === 1 ? 'worker' : 'workers'} now. ` : '';
   if (verb === 'resume')
-    return { title: `Let ${n.node_id} take work again?`, body: 'New runs may be placed on it.', verb: 'Resume', act };
+    return { title: `Resume ${n.node_id}?`, body: 'New runs can use the node again.', verb: 'Resume', act };
   if (verb === 'drain')
     return {
       title: `Drain ${n.node_id}?`,
-      body: `${loaded}What it has goes on to its end, and nothing new is placed on it until it is resumed.`,
+      body: `${loaded}Its current runs finish. New runs do not use the node until you resume it.`,
       verb: 'Drain',
       act,
     };
   return {
     title: `Remove ${n.node_id}?`,
     body:
-      `${loaded}Its stream is closed and it is not let in any more. Its run workers stop by themselves and count as ` +
-      'lost: drain it first to lose none.',
+      `${loaded}The server disconnects the node and rejects it from now on. Its run workers stop and count as ` +
+      'lost. Drain the node first to avoid that.',
     verb: 'Remove',
     act,
   };
@@ -106,7 +106,7 @@ export function NodeTable(props: {
     );
   return (
     <section className="panel" aria-label="Nodes">
-      <div className="table-wrap" tabIndex={0} role="group" aria-label="Nodes, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Nodes, scrollable">
         <table className="table dense nodes">
           <thead>
             <tr>
@@ -159,7 +159,7 @@ export function NodeTable(props: {
                     <Meter {...nodeUsage(n)} />
                     <div className="note">{nodeUsage(n).label.replace(' connections', '')}</div>
                     {reservedConnections !== null && (
-                      <div className="muted note" title="What the runs of all servers hold on it, used or not">
+                      <div className="muted note" title="Connections reserved by runs of all servers">
                         {reservedConnections.toLocaleString('en')} reserved
                       </div>
                     )}

@@ -42,7 +42,7 @@ export function NodesPage() {
       <header className="page-head">
         <h1>Nodes</h1>
         <span className="sub hide-phone" role="status">
-          {list.data ? nodesSummary(list.data.nodes ?? []) : 'Machines that carry load.'}
+          {list.data ? nodesSummary(list.data.nodes ?? []) : 'Machines that generate load.'}
         </span>
         <div className="actions">
           <button type="button" className="btn primary" onClick={() => setAdding(true)}>
@@ -78,12 +78,8 @@ export function NodesPage() {
               <WaitingRuns needs={needs.data} now={now} />
               {!remote && (
                 <section className="panel" aria-label="The first node">
-                  <Empty
-                    icon="nodes"
-                    title={d.nodes?.length ? 'No other machine carries load yet' : 'There is no node'}
-                  >
-                    A node is a machine of its own, so that the load does not share one with the server. Three commands
-                    add the first.
+                  <Empty icon="nodes" title={d.nodes?.length ? 'Only the server generates load' : 'No node'}>
+                    A node on its own machine keeps the load off the server. Three commands add the first one.
                   </Empty>
                   <Join />
                 </section>

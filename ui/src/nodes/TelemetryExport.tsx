@@ -12,12 +12,14 @@ export function TelemetryExport({ now }: { now: number }) {
   const list = destinations.data ?? [];
   if (list.length === 0) return null;
   return (
-    <section className="panel" aria-label="Sent elsewhere">
+    <section className="panel" aria-label="Telemetry export">
       <header>
-        <h2 className="h3">Sent elsewhere</h2>
-        <span className="muted note">Samples and annotations of this server’s live runs, since it started.</span>
+        <h2 className="h3">Telemetry export</h2>
+        <span className="muted note">
+          Samples and annotations of live runs that this server has exported since it started.
+        </span>
       </header>
-      <div className="table-wrap" tabIndex={0} role="group" aria-label="Sent elsewhere, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Telemetry export, scrollable">
         <table className="table dense">
           <thead>
             <tr>
@@ -51,7 +53,7 @@ export function TelemetryExport({ now }: { now: number }) {
                     {lost.length > 0 && <span className="muted"> ({lost.map(([why]) => why).join(', ')})</span>}
                   </td>
                   <td className={d.last_error ? 'failure' : undefined}>
-                    {d.failing ? 'Does not arrive now' : d.last_error ? 'Arrives again' : 'None'}
+                    {d.failing ? 'Failing' : d.last_error ? 'Recovered' : 'None'}
                     {d.last_error && (
                       <span className="muted">
                         {' '}

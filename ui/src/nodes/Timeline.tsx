@@ -24,16 +24,16 @@ export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: st
   const share = (at: number) => `${(100 * (at - from)) / (props.now - from)}%`;
   const words = props.events.slice(0, 50);
   return (
-    <section className="panel" aria-label="Time line">
+    <section className="panel" aria-label="Timeline">
       <header>
-        <h2 className="h3">Time line</h2>
+        <h2 className="h3">Timeline</h2>
         <div className="end">
           <Segments label="Span" value={minutes} options={spans} onChange={setMinutes} />
         </div>
       </header>
       {rows.length === 0 ? (
-        <Empty tight title="Nothing happened in this time">
-          Here stands when nodes came, went, and were drained.
+        <Empty tight title="No events in this period">
+          The timeline shows when nodes connect, disconnect and drain.
         </Empty>
       ) : (
         <div className="lanes">

@@ -24,7 +24,7 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
   const end = (t: NodeToken) =>
     ask({
       title: 'End this token?',
-      body: 'No further machine can join with it. Nodes that have joined by it stay.',
+      body: 'No further node can join with this token. Nodes that already joined stay.',
       verb: 'End token',
       danger: true,
       act: async () => {
@@ -33,9 +33,9 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
       },
     });
   return (
-    <section className="panel" aria-label="Tokens to join">
+    <section className="panel" aria-label="Join tokens">
       <header>
-        <h2 className="h3">Tokens to join</h2>
+        <h2 className="h3">Join tokens</h2>
         <div className="end">
           <button type="button" className="btn small" onClick={() => setMaking(true)}>
             <Icon name="plus" size={14} /> New token
@@ -48,8 +48,8 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
         skeleton={<SkeletonRows rows={2} />}
         empty={(list) =>
           list.length === 0 && (
-            <Empty tight title="No machine can join now">
-              A token lets one in, or as many as it says, until it is over. Nodes that have joined need none.
+            <Empty tight title="No join tokens">
+              A join token admits one or more new nodes until it expires. Nodes that already joined need no token.
             </Empty>
           )
         }
@@ -62,11 +62,11 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
             id={(t) => t.token_id}
             columns={[
               {
-                head: 'Made',
+                head: 'Created',
                 cell: (t) => (
                   <>
                     {ago(t.created_at, now)}
-                    <span className="second">by {t.created_by || 'nobody known'}</span>
+                    <span className="second">by {t.created_by || 'unknown'}</span>
                   </>
                 ),
                 title: (t) => dateTime(t.created_at),
@@ -79,7 +79,7 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
                 type="button"
                 className="btn danger small"
                 onClick={() => end(t)}
-                aria-label={`End the token that ${t.created_by} made ${ago(t.created_at, now)}`}
+                aria-label={`End the token created by ${t.created_by} ${ago(t.created_at, now)}`}
               >
                 End
               </button>
@@ -106,21 +106,21 @@ function NewNodeToken({ onClose, made }: { onClose: () => void; made: () => unkn
   if (create.data) {
     return (
       <ShownOnce
-        title="A token to join"
+        title="Join token"
         wide
         text={joinCommand(create.data.secret)}
-        copy="Copy the command to join"
+        copy="Copy the join command"
         onClose={onClose}
       >
         <p>
-          On the machine that is to bear load, with an address that the server reaches. After that, let the server dial
-          it: <code>loadstone node add HOST:9090</code>.
+          Run this on the new machine, with an address that the server can reach. Then connect the server to it:{' '}
+          <code>loadstone node add HOST:9090</code>.
         </p>
       </ShownOnce>
     );
   }
   return (
-    <Dialog title="New token to join" onClose={onClose}>
+    <Dialog title="New join token" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
         {create.error && <ProblemNotice error={create.error} />}
         <div className="field">
@@ -141,7 +141,7 @@ function NewNodeToken({ onClose, made }: { onClose: () => void; made: () => unkn
           />
           <span className="help">
             How many machines may join with it. One that starts again on its data directory needs no token; tasks and
-            pods without a disk of their own need one at each start.
+            Pods without a persistent disk use one at each start.
           </span>
         </div>
         <div className="field">

@@ -8,9 +8,9 @@ export function WaitingRuns({ needs, now }: { needs: Needs | undefined; now: num
   if (!needs || runs.length === 0) return null;
   const wanted = `${needs.wanted_nodes} ${needs.wanted_nodes === 1 ? 'node' : 'nodes'}`;
   return (
-    <section className="panel" aria-label="Runs that wait">
+    <section className="panel" aria-label="Waiting runs">
       <header>
-        <h2>Runs that wait</h2>
+        <h2>Waiting runs</h2>
         <span className="muted note">All that runs and waits needs {wanted}.</span>
       </header>
       <ol className="queue">

@@ -17,8 +17,8 @@ export function Parameters({ schema }: { schema: Schema }) {
   const errors = useMemo(() => check(doc.params, schema, 'params'), [doc, schema]);
   if (Object.keys(schema.properties ?? {}).length === 0)
     return (
-      <Empty tight title="It takes no parameters">
-        The workload.params of a template stay empty.
+      <Empty tight title="No parameters">
+        Leave workload.params of a template empty.
       </Empty>
     );
   return (
@@ -43,7 +43,7 @@ export function Parameters({ schema }: { schema: Schema }) {
         <div className={errors.length ? 'problem' : 'help'} role="status">
           {errors.length > 0 && <Icon name="alert" size={14} />}
           {errors.length === 0
-            ? 'These values are valid. What is left out has its default.'
+            ? 'These values are valid. Omitted parameters use their defaults.'
             : errors.length === 1
               ? 'One value is not valid; its field says why.'
               : `${errors.length} values are not valid; their fields say why.`}

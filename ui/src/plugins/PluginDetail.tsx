@@ -60,9 +60,7 @@ export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin
       <section className="panel">
         <header>
           <h2 className="h3">
-            <Term tip="A run executes the statements that were fixed before its load begins, and nothing else.">
-              Statements
-            </Term>
+            <Term tip="A run executes only the statements that are fixed before its load begins.">Statements</Term>
           </h2>
         </header>
         {detail.error ? (
@@ -83,11 +81,11 @@ export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin
 function OriginChip({ p }: { p: Plugin }) {
   if (p.origin === 'uploaded') return null;
   return p.origin === 'bundled' ? (
-    <span className="chip" title="It came with Loadstone; it is always there.">
+    <span className="chip" title="Bundled with Loadstone.">
       bundled
     </span>
   ) : (
-    <span className="chip" title="The server was started with --plugin; it is there as long as this process.">
+    <span className="chip" title="Loaded with --plugin for the lifetime of this server process.">
       command line
     </span>
   );
@@ -155,7 +153,7 @@ function Facts({ p }: { p: Plugin }) {
               m.supports.indexes && 'secondary indexes',
               m.supports.clustering && 'clustering keys',
               m.supports.transactions && 'transactions',
-              m.supports.generates_rows && 'makes sample rows itself',
+              m.supports.generates_rows && 'generates sample rows',
             ]
               .filter(Boolean)
               .join(', ')}
@@ -179,7 +177,7 @@ function Facts({ p }: { p: Plugin }) {
                 ))}
               </details>
             ) : (
-              'queries that read, the DDL of the run’s own tables, and settings of its sessions'
+              'read-only queries, DDL of the run’s own tables, and session settings'
             )}
           </dd>
         </>
@@ -192,9 +190,9 @@ function Facts({ p }: { p: Plugin }) {
 const sent = (s: NonNullable<Plugin['manifest']['sends']>): [string, string[]][] =>
   (
     [
-      ['to look at the database', s.query ?? []],
-      ['to make and remove tables', s.ddl ?? []],
-      ['to set up its sessions', s.session ?? []],
+      ['Read-only queries', s.query ?? []],
+      ['DDL', s.ddl ?? []],
+      ['Session settings', s.session ?? []],
     ] as [string, string[]][]
   ).filter(([, forms]) => forms.length > 0);
 
@@ -211,7 +209,7 @@ function Uses({ p }: { p: Plugin }) {
   return (
     <span className="row uses">
       {links(templates, '/templates')}
-      {runs.length > 0 && <span className="muted">and live:</span>}
+      {runs.length > 0 && <span className="muted">and live runs:</span>}
       {links(runs, '/runs')}
     </span>
   );
@@ -236,8 +234,8 @@ function Actions({ p }: { p: Plugin }) {
     ask({
       title: `Enable ${refOf(p)}?`,
       body:
-        'Everyone on this server can then make runs with it. A run executes the statements that it gives, ' +
-        'on the databases that its template names; look at what it declares on this page first.',
+        'All operators of this server can then use the plugin. A run executes the statements of the plugin ' +
+        'on the databases of its template. Review the declarations on this page first.',
       verb: 'Enable plugin',
       danger: false,
       keep: 'Not yet',
@@ -247,18 +245,18 @@ function Actions({ p }: { p: Plugin }) {
     ask({
       title: `Disable ${refOf(p)}?`,
       body:
-        'No new run can use it. Live runs go on, and its file is ' +
-        `kept.${p.templates?.length ? ' The templates that name it cannot run until it is enabled again.' : ''}`,
+        'New runs cannot use the plugin. Live runs continue, and its file is ' +
+        `kept.${p.templates?.length ? ' Templates that use it cannot run until you enable it again.' : ''}`,
       verb: 'Disable plugin',
-      keep: 'Leave it enabled',
+      keep: 'Keep enabled',
       act: act('disable'),
     });
   const remove = () =>
     ask({
       title: `Delete ${refOf(p)}?`,
       body:
-        'Its file is deleted from this server. Finished runs keep their figures and the hash of the plugin. ' +
-        'To have it again, it must be uploaded again.',
+        'This deletes its file from the server. Finished runs keep their figures and the hash of the plugin. ' +
+        'To restore the plugin, upload it again.',
       verb: 'Delete plugin',
       act: async () => {
         await api.remove('/api/plugins/{name}', { path });
@@ -293,10 +291,10 @@ function Actions({ p }: { p: Plugin }) {
 function Statements({ p, list }: { p: Plugin; list: PluginStatement[] }) {
   if (list.length === 0)
     return (
-      <Empty tight title={p.kind === 'adapter' ? 'It writes the SQL of workloads' : 'None that are fixed'}>
+      <Empty tight title={p.kind === 'adapter' ? 'SQL of the adapter' : 'No fixed statements'}>
         {p.kind === 'adapter'
-          ? 'An adapter answers with the SQL for its table type when a run is prepared; preflight shows the exact list.'
-          : 'Its statements depend on its parameters and on the table; preflight shows the exact list.'}
+          ? 'The adapter generates the SQL of its table type when a run prepares. The preflight lists the statements.'
+          : 'The statements depend on the parameters and on the table. The preflight lists them.'}
       </Empty>
     );
   return (
@@ -328,7 +326,7 @@ function Statements({ p, list }: { p: Plugin; list: PluginStatement[] }) {
             </div>
           ))}
           {Object.keys(s.sql ?? {}).length === 0 && (
-            <span className="muted binds">The table type’s adapter writes its SQL.</span>
+            <span className="muted binds">The adapter of the table type generates the SQL.</span>
           )}
         </figure>
       ))}
@@ -370,8 +368,8 @@ function Sandbox({ p }: { p: Plugin }) {
         <span className="muted note">no file, no network, no clock; 32 MB of memory; its work per call is metered</span>
       </header>
       <div className="body stack">
-        <Names label="Imports" tip="All that the module may call in its host." names={p.imports ?? []} />
-        <Names label="Exports" tip="What the host may call in the module." names={p.exports ?? []} />
+        <Names label="Imports" tip="Host functions that the module may call." names={p.imports ?? []} />
+        <Names label="Exports" tip="Functions of the module that the host calls." names={p.exports ?? []} />
       </div>
     </section>
   );

@@ -36,7 +36,7 @@ export function useUpload(stored: (p: Plugin) => void): Upload {
         return setState({
           at: 'refused',
           name,
-          problem: asProblem(new Error(`It has ${plain(bytes(size))}; a plugin has at most 8 MB.`)),
+          problem: asProblem(new Error(`The file has ${plain(bytes(size))}. A plugin may have at most 8 MB.`)),
         });
       setState({ at: 'sending', name, size, sent: 0 });
       const plugin = await sendPlugin(
@@ -114,7 +114,7 @@ function UploadStatus({ upload, over }: { upload: Upload; over: boolean }) {
       {state.at === 'stored' && state.plugin.state === 'enabled' && (
         <Notice>
           <strong>
-            {state.plugin.name} {state.plugin.version} was here already.
+            {state.plugin.name} {state.plugin.version} is already installed.
           </strong>{' '}
           The file has the same bytes; nothing has changed.
         </Notice>
@@ -122,10 +122,10 @@ function UploadStatus({ upload, over }: { upload: Upload; over: boolean }) {
       <div className="row dropzone-line">
         <Icon name="upload" size={20} />
         <span className="grow">
-          <strong>{over ? 'Let go to upload it' : 'Drop a plugin here'}</strong>
+          <strong>{over ? 'Release to upload' : 'Drop a plugin here'}</strong>
           <span className="muted">
             {' '}
-            A WebAssembly file (.wasm) of at most 8 MB. It is tried in quarantine, and stored disabled.
+            A WebAssembly file (.wasm) of at most 8 MB. Loadstone tests it in quarantine and stores it disabled.
           </span>
         </span>
         {state.at !== 'idle' && (
@@ -188,7 +188,7 @@ function UploadProgress({ state, cancel }: { state: Extract<State, { at: 'sendin
       </div>
       <span className="muted">
         {arrived
-          ? 'It is compiled and tried in a process of its own; this takes a few seconds.'
+          ? 'Loadstone compiles and tests the plugin in a separate process. This takes a few seconds.'
           : `${plain(bytes(state.sent))} of ${plain(bytes(state.size))}`}
       </span>
     </div>

@@ -38,7 +38,7 @@ export function PluginsPage() {
       <header className="page-head">
         <h1>Plugins</h1>
         <span className="sub hide-phone">
-          WebAssembly modules that decide what is executed, and on which kind of table.
+          WebAssembly modules: workloads define operations, adapters define table types.
         </span>
       </header>
       <UploadZone upload={upload}>

@@ -45,7 +45,7 @@ function Differences({ from, to }: { from: Plugin; to: Plugin }) {
   const list = differences(from, to);
   if (list.length === 0)
     return (
-      <Empty tight title="They declare the same">
+      <Empty tight title="No differences">
         Parameters, statements, tables and imports are equal; the code may differ.
       </Empty>
     );

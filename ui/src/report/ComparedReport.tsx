@@ -16,7 +16,7 @@ export function ComparedReport({ c }: { c: ComparisonContent }) {
       <main className="page run report">
         <p className="muted report-made">
           Made on {dateTime(c.made_at)} by Loadstone {c.version}.
-          {c.left_out.length > 0 && ` For its size it leaves out ${c.left_out.join(', ')}.`}
+          {c.left_out.length > 0 && ` To limit its size it omits ${c.left_out.join(', ')}.`}
         </p>
         <Comparison ids={ids} labels={labels} state={state} tolerance={c.tolerance_pct} standalone />
       </main>

@@ -7,7 +7,7 @@ import { AccountingView } from '../runs/AccountingView';
 import { ByStatement } from '../runs/ByStatement';
 import { CostView } from '../runs/CostView';
 import { EnvironmentView } from '../runs/EnvironmentView';
-import { FindMaxResultView } from '../runs/FindMax';
+import { FindMaxAnswer, FindMaxResultView } from '../runs/FindMax';
 import { ByKind, DistributionTab, ErrorsTab, Slowest } from '../runs/FinishedTabs';
 import { Guardrails } from '../runs/Guardrails';
 import { KindChartGrid } from '../runs/KindCharts';
@@ -19,9 +19,10 @@ import { MarkedMoments } from '../runs/MarkedMoments';
 import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
 import { TargetLine, VerdictLine } from '../runs/RunHeader';
-import { ValidityNotice } from '../runs/RunPage';
+import { ValidityNotice } from '../runs/ValidityNotice';
 import { axisBegins, columns } from '../runs/series';
 import { Tiles } from '../runs/Tiles';
+import { WhySummary } from '../runs/Findings';
 import { FinishedWorkers } from '../runs/Workers';
 import type { RunContent } from './content';
 
@@ -65,6 +66,9 @@ export function Report({ c: content }: { c: RunContent }) {
           ['slowest', 'Slowest', <Slowest key="slowest" s={s} />],
           ['workers', 'Workers', <FinishedWorkers key="workers" run={run} />],
         ] satisfies [string, string, ReactNode][])
+      : []),
+    ...((s.findings?.length ?? 0) > 0
+      ? ([['why', 'Why', <WhySummary key="why" run={run} s={s} />]] satisfies [string, string, ReactNode][])
       : []),
     ['accounting', 'Accounting', <AccountingView key="accounting" f={s} />],
     ['environment', 'Environment', <EnvironmentView key="environment" run={run} s={s} />],
@@ -110,7 +114,7 @@ export function Report({ c: content }: { c: RunContent }) {
           {s.duration_seconds > 0 && `, measured for ${duration(s.duration_seconds)}`}
           {`, ${plain(count(s.operations))} operations. `}Report of {dateTime(content.made_at)} by Loadstone{' '}
           {content.version}.
-          {content.left_out.length > 0 && ` For its size it leaves out ${content.left_out.join(', ')}.`}
+          {content.left_out.length > 0 && ` To limit its size it omits ${content.left_out.join(', ')}.`}
         </p>
         {content.note && (
           <Notice>
@@ -124,6 +128,7 @@ export function Report({ c: content }: { c: RunContent }) {
             </button>
           ))}
         </nav>
+        {s.find_max && <FindMaxAnswer r={s.find_max} />}
         <ValidityNotice run={run} live={null} c={c} />
         <Tiles run={run} live={null} c={c} />
         <ByLoad run={run} s={s} />

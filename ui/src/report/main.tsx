@@ -87,6 +87,8 @@ unpack(document.getElementById('content')?.textContent ?? '').then(
       </Crash>,
     ),
   () => {
-    root.textContent = 'This report is incomplete, or the browser is too old to unpack it. Ask for the file again.';
+    root.textContent =
+      'The report is incomplete, or this browser is too old to open it. ' +
+      'Download the report again, or use a newer browser.';
   },
 );

@@ -53,7 +53,7 @@ function Balance({ left, parts, of, complete }: { left: Part; parts: Part[]; of:
 /** ReportedCounts shows partially reported counts without an equation. */
 function ReportedCounts({ parts }: { parts: Part[] }) {
   const of = (p: Part) =>
-    p.label === 'recorded' ? exact(p.value) : p.value > 0 ? `at least ${exact(p.value)}` : 'not told';
+    p.label === 'recorded' ? exact(p.value) : p.value > 0 ? `at least ${exact(p.value)}` : 'not reported';
   return (
     <div className="balance">
       <div className="equation">
@@ -76,9 +76,9 @@ function Dropped({ a }: { a: Accounting }) {
   const d = a.dropped_by_reason;
   if (!d || d.max_in_flight + d.stopped + d.not_dispatched === 0) return null;
   const reasons = [
-    d.max_in_flight > 0 && `${exact(d.max_in_flight)} came while max_in_flight were not finished`,
-    d.stopped > 0 && `${exact(d.stopped)} waited for a connection when the run was given up`,
-    d.not_dispatched > 0 && `${exact(d.not_dispatched)} were due when the load stopped and not dispatched`,
+    d.max_in_flight > 0 && `${exact(d.max_in_flight)} arrived while max_in_flight operations were unfinished`,
+    d.stopped > 0 && `${exact(d.stopped)} were waiting for a connection when the run was stopped`,
+    d.not_dispatched > 0 && `${exact(d.not_dispatched)} were due when the load stopped and were not dispatched`,
   ].filter((r): r is string => r !== false);
   return (
     <p className="muted">
@@ -98,7 +98,7 @@ const verdictText = (a: Accounting, complete: boolean) =>
       ? 'Does not balance'
       : 'Counts are missing'
     : nothing(a)
-      ? 'No operation was asked for'
+      ? 'No operations were scheduled'
       : 'Everything is accounted for';
 
 /** AccountingView shows that every scheduled operation is accounted for. */
@@ -119,19 +119,19 @@ export function AccountingView({ f }: { f: Pick<Summary, 'accounting' | 'counts_
           <Notice tone="bad">
             {complete ? (
               <>
-                <strong>Some operations are not accounted for.</strong> {capitalize((a.problems ?? []).join('; '))}. Do
-                not rely on these figures.
+                <strong>Some operations are missing from the account.</strong>{' '}
+                {capitalize((a.problems ?? []).join('; '))}. Do not rely on these figures.
               </>
             ) : (
               <>
                 <strong>{capitalize((a.problems ?? []).join('; '))}.</strong> How many operations were scheduled and
-                started is not known, so that the record cannot be held against it.
+                started is unknown, so the record cannot be checked.
               </>
             )}
           </Notice>
         )}
         {empty ? (
-          <p className="muted">The run ended before its load began: there is nothing to hold against each other.</p>
+          <p className="muted">The run ended before its load began. There is nothing to account for.</p>
         ) : (
           <Sums a={a} complete={complete} />
         )}
@@ -148,7 +148,7 @@ function Sums({ a, complete }: { a: Accounting; complete: boolean }) {
     value: a.scheduled,
     tone: 'plain',
     tip:
-      'Operations that the schedule or the workload asked for, warm-up included. They are counted there, ' +
+      'Operations that the schedule or the workload requested, including the warm-up. They are counted there, ' +
       'not added up from the parts.',
   };
   const started: Part = {

@@ -38,9 +38,7 @@ export function Accuracy({
       <dl className="body defs">
         <dt>Live percentiles</dt>
         <dd>
-          {errorText
-            ? `${errorText} at the end of the measurement, against all recorded executions`
-            : 'none were shown'}
+          {errorText ? `${errorText} at the end of the measurement, against all recorded executions` : 'none shown'}
         </dd>
         {c ? (
           <>
@@ -73,7 +71,7 @@ export function Accuracy({
             <dt>Generator</dt>
             <dd>
               {starved
-                ? 'the accuracy certificate does not hold for this run: the machine was busier than at the measurement'
+                ? 'the accuracy certificate does not apply: the machine was busier than during calibration'
                 : 'not measured on this machine with this version'}
             </dd>
           </>

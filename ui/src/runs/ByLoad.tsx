@@ -9,11 +9,11 @@ export function ByLoad({ run, s }: { run: RunDetail; s: Summary }) {
   const second = (at: string | null) => elapsed((Date.parse(at ?? '') - Date.parse(run.start_time ?? '')) / 1000);
   const open = run.scenario_config.workload.load_mode === 'QPS';
   return (
-    <section className="panel table-wrap" tabIndex={0} aria-label="Figures by load, a table that scrolls">
+    <section className="panel table-wrap" tabIndex={0} aria-label="Figures by load, scrollable">
       <header>
         <h2 className="h3">By load</h2>
         <span className="muted note">
-          The figures above are of all these loads together. Percentiles here are of histograms, off by 0.54 % at most.
+          The figures above combine all loads. Percentiles in this table come from histograms, exact to 0.54 %.
         </span>
       </header>
       <table className="table dense">

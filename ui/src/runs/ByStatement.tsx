@@ -10,7 +10,7 @@ export function ByStatement({ s }: { s: Summary }) {
   if (rows.length === 0) return null;
   const t = s.transactions;
   return (
-    <section className="panel table-wrap" tabIndex={0} aria-label="By statement, a table that scrolls">
+    <section className="panel table-wrap" tabIndex={0} aria-label="By statement, scrollable">
       <header>
         <h2 className="h3">By statement</h2>
         <span className="muted note">
@@ -28,7 +28,7 @@ export function ByStatement({ s }: { s: Summary }) {
             <th>
               <Term
                 tip={
-                  'Statements inside a transaction are parts of it: the transaction is the operation that ' +
+                  'Statements inside a transaction are part of it. The transaction is the operation that ' +
                   'counts in rates, percentiles and errors.'
                 }
               >

@@ -13,9 +13,7 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
     <section className="panel">
       <header>
         <h2 className="h3">
-          <Term tip="What the warehouse would be billed for the measured part of the run, at the server's price list.">
-            Cost
-          </Term>
+          <Term tip="The cost of the warehouse during the measurement, by the server's price list.">Cost</Term>
         </h2>
         {simulated && <SimulatedBadge of={{ emulated }} />}
       </header>
@@ -40,7 +38,7 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
             </div>
             <div>
               <span className="muted">
-                <Term tip="All that the run kept the warehouse up for: preparation, load, enrichment, idling.">
+                <Term tip="The time that the warehouse was active: preparation, load, enrichment and idle time.">
                   until it suspended
                 </Term>
               </span>

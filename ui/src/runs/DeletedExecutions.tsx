@@ -8,7 +8,7 @@ export function DeletedExecutions({ run }: { run: RunDetail }) {
   return (
     <Notice>
       The single executions of this run were deleted on {dateTime(run.executions_deleted_at)}
-      {run.executions_deleted_by ? ` by ${run.executions_deleted_by}` : ''}. Its figures, charts and log are there; it
+      {run.executions_deleted_by ? ` by ${run.executions_deleted_by}` : ''}. Its figures, charts and log remain. It
       cannot be replayed or compared second by second.
     </Notice>
   );

@@ -30,7 +30,7 @@ const parts: { key: keyof ServerSplit; label: string; color: string; tip: string
     key: 'queued_ms',
     label: 'Queue',
     color: 'var(--warn-mark)',
-    tip: 'Waiting for a slot of an overloaded warehouse, for one that starts, or for one under repair.',
+    tip: 'Waiting for a warehouse that is overloaded, starting or under repair.',
   },
   { key: 'blocked_ms', label: 'Blocked', color: 'var(--e-1)', tip: 'Waiting for another transaction.' },
   { key: 'execution_ms', label: 'Execution', color: 'var(--accent)', tip: 'Executing on the warehouse.' },
@@ -38,11 +38,11 @@ const parts: { key: keyof ServerSplit; label: string; color: string; tip: string
     key: 'other_ms',
     label: 'Other server time',
     color: 'var(--k-transaction)',
-    tip: 'Server time that the history does not tell apart.',
+    tip: 'Server time that the history does not break down.',
   },
   {
     key: 'overhead_ms',
-    label: 'On the way',
+    label: 'Network',
     color: 'var(--k-generic_sql)',
     tip: 'What the client saw minus the server’s total: network, front end, driver.',
   },
@@ -72,7 +72,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
   if (e.status === 'SKIPPED')
     return (
       <section className="panel">
-        <Empty icon="chart" title="The target's history was not asked">
+        <Empty icon="chart" title="No server-side figures">
           {e.reason}
         </Empty>
       </section>
@@ -85,7 +85,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
           <h2 className="h3">
             <Term
               tip={
-                "After a run the server asks the target's query history for its executions and joins them " +
+                "After a run the server reads its executions from the target's query history and joins them " +
                 'by query id.'
               }
             >
@@ -116,10 +116,10 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
               : e.reason}
             {!under &&
               e.ended_at &&
-              ` Asked ${e.polls} ${e.polls === 1 ? 'time' : 'times'}, last ${dateTime(e.ended_at)}.`}
+              ` Read ${e.polls} ${e.polls === 1 ? 'time' : 'times'}, last ${dateTime(e.ended_at)}.`}
           </p>
           {kinds.length > 0 && (
-            <div className="table-wrap" tabIndex={0} role="group" aria-label="Enrichment, a table that scrolls">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Enrichment, scrollable">
               <table className="table">
                 <thead>
                   <tr>
@@ -127,7 +127,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
                     <th className="num">Executions</th>
                     <th className="num">Found</th>
                     <th>
-                      <Term tip="Found executions over those that have a query id, warm-up included.">Ratio</Term>
+                      <Term tip="Found executions over those that have a query id, including the warm-up.">Ratio</Term>
                     </th>
                     <th className="num" />
                   </tr>
@@ -159,7 +159,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
           )}
           {e.without_id > 0 && (
             <p className="muted">
-              {plain(count(e.without_id))} executions have no query id: they never reached the server.
+              {plain(count(e.without_id))} executions have no query id: they did not reach the server.
             </p>
           )}
           {(e.notes ?? []).map((n) => (
@@ -184,8 +184,8 @@ function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, Ser
   return (
     <section className="panel">
       <header>
-        <h2 className="h3">Where the time went</h2>
-        <span className="muted note">means of the found executions of the measurement</span>
+        <h2 className="h3">Server time by phase</h2>
+        <span className="muted note">means over the found executions of the measurement</span>
       </header>
       <div className="body stack">
         <div className="split-legend">
@@ -216,7 +216,7 @@ function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, Ser
             <Num q={latency(f.client_ms.avg)} />
           </div>
         ))}
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Where the time went, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Server time by phase, scrollable">
           <table className="table">
             <thead>
               <tr>
@@ -258,19 +258,19 @@ function SideBySide({ total, s }: { total: ServerFigures; s: Summary }) {
   const rows = [
     {
       name: 'Client, every execution',
-      tip: 'The run’s own exact figures.',
+      tip: 'The exact figures of the run.',
       n: s.operations,
       of: s.service_ms ?? s.latency_ms,
     },
     {
       name: 'Client, found executions',
-      tip: 'What the client saw of those that the history has.',
+      tip: 'Client-side figures of the executions found in the history.',
       n: total.matched,
       of: total.client_ms,
     },
     {
       name: 'Server, found executions',
-      tip: 'What the history says of them, in whole milliseconds.',
+      tip: 'Server-side figures from the history, in whole milliseconds.',
       n: total.matched,
       of: total.server_ms,
     },
@@ -280,7 +280,7 @@ function SideBySide({ total, s }: { total: ServerFigures; s: Summary }) {
       <header>
         <h2 className="h3">Client and server, side by side</h2>
         {total.matched < s.operations * 0.9 && (
-          <span className="muted note">the history has only a part of the executions, and not an average one</span>
+          <span className="muted note">the history contains only part of the executions, and not a random part</span>
         )}
       </header>
       <table className="table">
@@ -321,7 +321,7 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
     <section className="panel">
       <header>
         <h2 className="h3">
-          <Term tip="AGGREGATE_QUERY_HISTORY has every execution, in aggregates of a minute and a statement.">
+          <Term tip="AGGREGATE_QUERY_HISTORY contains every execution, aggregated by minute and statement.">
             The account’s aggregates
           </Term>
         </h2>
@@ -329,16 +329,16 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
       </header>
       <div className="body stack tightly">
         <p className="muted">
-          {a.reason} {a.status === 'PENDING' && a.available_at && `At the latest ${dateTime(a.available_at)}.`}{' '}
-          {a.next_poll_at && `The server asks again ${dateTime(a.next_poll_at)}.`}
+          {a.reason} {a.status === 'PENDING' && a.available_at && `Available by ${dateTime(a.available_at)}.`}{' '}
+          {a.next_poll_at && `The server reads again ${dateTime(a.next_poll_at)}.`}
         </p>
         {rows.length > 0 && (
           <>
             <p>
-              {exact(a.calls)} calls of {exact(a.expected)} executions, warm-up included;{' '}
+              {exact(a.calls)} calls of {exact(a.expected)} executions, including the warm-up;{' '}
               <strong className={a.throttled > 0 ? 'bad' : undefined}>{exact(a.throttled)} throttled</strong>.
             </p>
-            <div className="table-wrap" tabIndex={0} role="group" aria-label="Queries, a table that scrolls">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Queries, scrollable">
               <table className="table">
                 <thead>
                   <tr>
@@ -362,8 +362,8 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
               </table>
             </div>
             <p className="muted note">
-              Percentiles of several minutes cannot be merged exactly: the server’s are means of the minutes, weighted
-              with their calls.
+              Percentiles of several minutes cannot be merged exactly. Server percentiles are means of the minutes,
+              weighted by calls.
             </p>
           </>
         )}

@@ -17,7 +17,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
       <div className="columns">
         <section className="panel">
           <header>
-            <h2 className="h3">Made with</h2>
+            <h2 className="h3">Environment</h2>
           </header>
           <dl className="body defs">
             <dt>Run</dt>

@@ -78,12 +78,12 @@ export function Executions({ run }: { run: RunDetail }) {
           skeleton={<SkeletonRows rows={8} />}
           empty={(d) =>
             d.executions.length === 0 && (
-              <Empty tight title={isFiltered(filter) ? 'No execution is like this' : 'Nothing is recorded yet'}>
+              <Empty tight title={isFiltered(filter) ? 'No matching executions' : 'No executions yet'}>
                 {isFiltered(filter)
-                  ? 'No recorded execution meets all of these filters.'
+                  ? 'Remove a filter to see more executions.'
                   : isTerminal(run.status)
                     ? 'The run has no recorded executions.'
-                    : 'While a run goes on its record stays with its nodes, unless they need the room.'}
+                    : 'Nodes keep the executions until the run has finished.'}
               </Empty>
             )
           }
@@ -200,7 +200,7 @@ function Filters(props: { run: RunDetail; filter: ExecutionFilter; setFilter: (w
               key={n}
               type="button"
               className="chip exact"
-              title={`${filter[n]} (click to take the filter off)`}
+              title={`${filter[n]} (click to remove this filter)`}
               onClick={() => setFilter({ [n]: '' })}
             >
               {n}: {filter[n]} <Icon name="close" size={12} />
@@ -252,7 +252,7 @@ function Table(props: {
     </th>
   );
   return (
-    <div className="table-wrap" tabIndex={0} role="region" aria-label="Single executions, a table that scrolls">
+    <div className="table-wrap" tabIndex={0} role="region" aria-label="Single executions, scrollable">
       <table className="table dense">
         <thead>
           <tr>
@@ -312,7 +312,7 @@ function Table(props: {
                       type="button"
                       className="btn quiet small"
                       aria-expanded={open === id}
-                      aria-label={`${open === id ? 'less' : 'more'} of execution ${position}`}
+                      aria-label={`${open === id ? 'Hide' : 'Show'} details of execution ${position}`}
                       onClick={() => setOpen(open === id ? '' : id)}
                     >
                       {open === id ? 'less' : 'more'}

@@ -74,8 +74,8 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
         <Offer
           title="Report, HTML"
           what={
-            'Verdict, figures and charts in one file that needs neither a server nor a network: to send, to ' +
-            'attach, to keep.'
+            'Verdict, figures and charts in one file that opens without a server or a network, to send, ' +
+            'attach or archive.'
           }
           action={
             <a className="btn primary" href={reportUrl(run.run_id)} download>
@@ -87,8 +87,8 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
           title="Executions, Parquet"
           what={
             <>
-              Every single one of {exact(s.accounting.recorded)} executions: {parts.length}{' '}
-              {parts.length === 1 ? 'part' : 'parts'}, {plain(bytes(bytesTotal))}, as one zip.
+              All {exact(s.accounting.recorded)} executions: {parts.length} {parts.length === 1 ? 'part' : 'parts'},{' '}
+              {plain(bytes(bytesTotal))}, as one zip.
             </>
           }
           action={
@@ -105,7 +105,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
         />
         <Offer
           title="Executions, CSV"
-          what="The same executions as one table for a spreadsheet or a script; much larger than the zip."
+          what="The same executions as one table for a spreadsheet or a script. Much larger than the ZIP."
           action={
             parts.length > 0 ? (
               <a className="btn" href={`${base}/executions?format=csv`} download={`${file}-executions.csv`}>
@@ -121,7 +121,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
         <Offer
           title="Seconds, CSV"
           what={
-            `What the charts are drawn from: ${exact(c.rows.filter(Boolean).length)} rows, one for ` +
+            `The data of the charts: ${exact(c.rows.filter(Boolean).length)} rows, one for ` +
             (step > 1
               ? `every ${duration(step)}; a part that is selected in a chart has one for each second.`
               : 'each second.')
@@ -155,7 +155,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
             It ended before its first execution was recorded.
           </Empty>
         ) : (
-          <div className="table-wrap" tabIndex={0} role="group" aria-label="Files, a table that scrolls">
+          <div className="table-wrap" tabIndex={0} role="group" aria-label="Files, scrollable">
             <table className="table dense">
               <thead>
                 <tr>

@@ -51,7 +51,7 @@ export function Failures({ run }: { run: RunDetail }) {
           d.failures.length === 0 && (
             <Empty tight icon="check" title="No recorded execution failed">
               {d.record.complete
-                ? 'Neither in the warm-up nor afterwards.'
+                ? 'No failure in the warm-up or the measurement.'
                 : `${capitalize(incompleteRecordText(run))}.`}
             </Empty>
           )

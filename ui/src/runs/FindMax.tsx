@@ -2,29 +2,16 @@ import { useEffect, useRef, useState } from 'react';
 import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMaxStep } from '../api/types';
 import { Term } from '../design/Controls';
 import { axisText } from '../charts/plot';
-import {
-  capitalize,
-  clock,
-  count,
-  errorRate,
-  exact,
-  latency,
-  percent,
-  plain,
-  type Quantity,
-  rate,
-} from '../design/format';
+import { capitalize, clock, count, exact, latency, percent, plain, type Quantity, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
 import { terms } from '../design/terms';
-import { answerLevel, confirmation, levelLabel } from './searchAnswer';
+import { answerAdvice, answerLevel, confirmation, levelLabel, levelText } from './searchAnswer';
 
 type Unit = FindMaxState['unit'];
 
 export const level = (s: FindMaxStep) => s.target_qps ?? s.total_target_connections;
 const size = (unit: Unit, n: number): Quantity => (unit === 'rate' ? rate(n) : count(n));
-const levelText = (unit: Unit, n: number) =>
-  unit === 'rate' ? plain(rate(n)) : `${plain(count(n))} ${n === 1 ? 'connection' : 'connections'}`;
 
 const outcomes: Record<FindMaxStep['outcome'], { tone: string; label: string }> = {
   STABLE: { tone: 'ok', label: 'Holds' },
@@ -36,10 +23,10 @@ const outcomes: Record<FindMaxStep['outcome'], { tone: string; label: string }> 
 
 const stages: Record<FindMaxState['status'], string> = {
   STEPPING: 'Climbing',
-  BISECTING: 'Looking closer',
-  CONFIRMING: 'Repeating the answer',
-  RECOVERING: 'Letting the target recover',
-  OVERLOADING: 'Checking what an overload leaves behind',
+  BISECTING: 'Narrowing down',
+  CONFIRMING: 'Confirming the answer',
+  RECOVERING: 'Recovering',
+  OVERLOADING: 'Checking recovery after overload',
   DONE: 'Done',
 };
 
@@ -55,7 +42,7 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
         <h2 className="h3">
           <Term tip={terms.findMax}>Find Max</Term>
         </h2>
-        <span className="badge">{f.current_step === 0 ? 'Waits for the warm-up' : stages[f.status]}</span>
+        <span className="badge">{f.current_step === 0 ? 'Waiting for the warm-up' : stages[f.status]}</span>
         <span className="muted note end">{bounds(f)}</span>
       </header>
       <div className="body stack">
@@ -102,12 +89,12 @@ function remarks(r: FindMaxResult): { label: string; title: string }[] {
   if (r.not_enough_operations)
     list.push({
       label: 'Not enough operations',
-      title: 'Fewer than 1 000 operations ended in the step of the answer: its percentiles are rough.',
+      title: 'Fewer than 1 000 operations finished in the step of the answer, so its percentiles are rough.',
     });
   if (r.late_steps > 0)
     list.push({
       label: `${r.late_steps} ${r.late_steps === 1 ? 'step' : 'steps'} repeated`,
-      title: 'The generator was late in them, so they say nothing about the target.',
+      title: 'The generator was late in these steps, so they were repeated.',
     });
   return list;
 }
@@ -120,22 +107,26 @@ function bounds(f: FindMaxState): string {
   return `goes up to ${levelText(f.unit, f.upper_bound)}`;
 }
 
-/** FindMaxResultView shows the result of a finished search and its evidence. */
-export function FindMaxResultView({ r }: { r: FindMaxResult }) {
+/** FindMaxAnswer is the answer of a finished search, how sure it is, and what to try next. */
+export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
   const found = answerLevel(r);
   const confirmed = confirmation(r)?.confirmed ?? false;
-  const steps = r.history ?? [];
+  const advice = answerAdvice(r);
   return (
-    <section className="panel find-max" aria-label="Find Max">
-      <header>
-        <h2 className="h3">
-          <Term tip={terms.findMax}>Find Max</Term>
-        </h2>
+    <section className="panel find-answer-panel" aria-label="Answer">
+      <p className="find-hero">
+        {found === null ? (
+          'No answer'
+        ) : (
+          <>
+            <span className="muted">sustains</span> <Num q={size(r.unit, found)} />{' '}
+            {r.unit === 'connections' && (found === 1 ? 'connection' : 'connections')}
+          </>
+        )}
+      </p>
+      <div className="row">
         {found !== null && (
-          <span
-            className={`badge ${confirmed ? 'ok' : 'warn'}`}
-            title="Of the steps that were made at the answer's level."
-          >
+          <span className={`badge ${confirmed ? 'ok' : 'warn'}`} title="Steps at the level of the answer.">
             <Icon name={confirmed ? 'check' : 'alert'} size={12} />
             {capitalize(confirmation(r)!.text)}
           </span>
@@ -146,50 +137,28 @@ export function FindMaxResultView({ r }: { r: FindMaxResult }) {
             {x.label}
           </span>
         ))}
-      </header>
+      </div>
+      <p className="find-reason">
+        {r.reason} {advice}
+      </p>
+    </section>
+  );
+}
+
+/** FindMaxResultView is the evidence of a finished search: its levels, its steps, and the spread of its repetitions. */
+export function FindMaxResultView({ r }: { r: FindMaxResult }) {
+  const found = answerLevel(r);
+  const steps = r.history ?? [];
+  return (
+    <section className="panel find-max" aria-label="Find Max">
       <div className="body stack">
-        <div className="find-answer">
-          {found === null ? (
-            <p className="find-hero">No answer</p>
-          ) : (
-            <p className="find-hero">
-              <span className="muted">sustains</span> <Num q={size(r.unit, found)} />{' '}
-              {r.unit === 'connections' && (found === 1 ? 'connection' : 'connections')}
-            </p>
-          )}
-          {found !== null && (
-            <dl>
-              <div>
-                <dt>Throughput</dt>
-                <dd>
-                  <Num q={rate(r.qps)} />
-                </dd>
-              </div>
-              {(['p50', 'p95', 'p99'] as const).map((p) => (
-                <div key={p}>
-                  <dt>{p.toUpperCase()}</dt>
-                  <dd>
-                    <Num q={latency(r[`${p}_latency_ms`])} />
-                  </dd>
-                </div>
-              ))}
-              <div>
-                <dt>Errors</dt>
-                <dd>
-                  <Num q={errorRate(r.error_rate)} />
-                </dd>
-              </div>
-            </dl>
-          )}
-          <p className="find-reason">{r.reason}</p>
-        </div>
+        <LevelCharts unit={r.unit} steps={steps} found={found} />
         {r.spread && (
           <div className="find-answer">
             <SpreadFacts unit={r.unit} spread={r.spread} />
             <Repetitions unit={r.unit} list={r.repetitions ?? []} answer={found} />
           </div>
         )}
-        <LevelCharts unit={r.unit} steps={steps} found={found} />
         <Ladder unit={r.unit} steps={steps} found={found} />
       </div>
     </section>
@@ -204,7 +173,7 @@ function SpreadFacts({ unit, spread: s }: { unit: Unit; spread: NonNullable<Find
       {d.cv_pct !== null && (
         <>
           ,{' '}
-          <Term tip="The sample's standard deviation in percent of the mean: how far one search can be trusted.">
+          <Term tip="Standard deviation in percent of the mean. It shows how far one search can be trusted.">
             variation
           </Term>{' '}
           {plain(percent(d.cv_pct, 1))}
@@ -240,7 +209,7 @@ function SpreadFacts({ unit, spread: s }: { unit: Unit; spread: NonNullable<Find
 function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: number | null }) {
   if (props.list.length === 0) return null;
   return (
-    <div className="table-wrap" tabIndex={0} role="group" aria-label="Searches, a table that scrolls">
+    <div className="table-wrap" tabIndex={0} role="group" aria-label="Searches, scrollable">
       <table className="table dense" aria-label="Searches">
         <thead>
           <tr>
@@ -263,7 +232,7 @@ function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: num
               <td className="num">{x.repetition}</td>
               <td className="num">
                 {x.level === null ? 'none' : plain(size(props.unit, x.level))}
-                {x.level !== null && !x.confirmed && <span className="muted"> not held twice</span>}
+                {x.level !== null && !x.confirmed && <span className="muted"> not confirmed</span>}
               </td>
               <td className="num">
                 <Num q={rate(x.qps)} />
@@ -285,11 +254,11 @@ function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: num
 /** Ladder lists the steps, newest last. */
 function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; found: number | null }) {
   if (steps.length === 0)
-    return <p className="muted">The first step sets the baseline. It is judged when it is over.</p>;
+    return <p className="muted">The first step sets the baseline. Its outcome appears when it ends.</p>;
   const maxLevel = Math.max(...steps.map(level), 1);
   const several = steps.some((s) => (s.repetition ?? 1) > 1);
   return (
-    <div className="table-wrap" tabIndex={0} role="group" aria-label="Steps, a table that scrolls">
+    <div className="table-wrap" tabIndex={0} role="group" aria-label="Steps, scrollable">
       <table className="table dense ladder" aria-label="Steps">
         <thead>
           <tr>

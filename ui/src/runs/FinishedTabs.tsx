@@ -7,6 +7,7 @@ import { Distribution } from '../charts/Distribution';
 import { PercentileCurve } from '../charts/PercentileCurve';
 import { Segments, Term } from '../design/Controls';
 import { capitalize, count, dateTime, errorRate, exact, humanize, latency, percent, plain } from '../design/format';
+import { CardBoundary } from '../design/CardBoundary';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
@@ -28,12 +29,14 @@ import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { rateOf } from './rates';
 import type { Columns } from './series';
+import { Why } from './Why';
 import { FinishedWorkers } from './Workers';
 
 const tabs = [
   'overview',
   'distribution',
   'kinds',
+  'why',
   'server',
   'workers',
   'errors',
@@ -48,6 +51,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
   kinds: 'By kind',
+  why: 'Why',
   server: 'Server side',
   workers: 'Workers',
   errors: 'Errors',
@@ -76,7 +80,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
             {titles[t]}
             {t === 'errors' && s.errors.count > 0 && <span className="count bad">{plain(count(s.errors.count))}</span>}
             {t === 'server' && isEnriching(state.live?.enrichment ?? run.enrichment) && (
-              <span className="count">asking</span>
+              <span className="count">loading</span>
             )}
             {t === 'accounting' && !s.accounting.balanced && (
               <span className="count bad">{s.counts_missing ? 'counts missing' : 'does not balance'}</span>
@@ -84,12 +88,23 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           </Tabs.Trigger>
         ))}
       </Tabs.List>
+      <CardBoundary key={tab} title={titles[tab as keyof typeof titles]}>
+        <TabContents run={run} state={state} c={c} />
+      </CardBoundary>
+    </Tabs.Root>
+  );
+}
+
+function TabContents({ run, state, c }: { run: RunDetail; state: RunState; c: Columns }) {
+  const s = run.summary!;
+  return (
+    <>
       <Tabs.Content value="overview">
         {!hasOperations(run, s, c.t.length) ? (
           <div className="stack">
             <section className="panel">
               <Empty icon="chart" title="No operation was sent to the database">
-                The run ended before its load began, so there is nothing to draw. The log says how far it came.
+                The run ended before its load began. The log shows the last step it reached.
               </Empty>
             </section>
             <LogPanel logs={state.logs} state={state.logsState} dropped={0} follow={false} file={run.test_name} />
@@ -111,6 +126,9 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           {Object.keys(s.by_kind ?? {}).length > 0 && <KindCharts run={run} />}
           <ByStatement s={s} />
         </div>
+      </Tabs.Content>
+      <Tabs.Content value="why">
+        <Why run={run} c={c} />
       </Tabs.Content>
       <Tabs.Content value="server">
         <EnrichmentView run={run} live={state.live} s={s} />
@@ -145,7 +163,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       <Tabs.Content value="export">
         <ExportView run={run} s={s} c={c} />
       </Tabs.Content>
-    </Tabs.Root>
+    </>
   );
 }
 
@@ -196,7 +214,7 @@ export function DistributionTab({ s }: { s: Summary }) {
             </>
           ) : (
             <Empty tight title="No operation was measured">
-              The run ended before its measurement began, so there is no distribution.
+              The run ended before its measurement, so there is no distribution.
             </Empty>
           )}
         </div>
@@ -226,11 +244,11 @@ export function ByKind({ s }: { s: Summary }) {
   if (rows.length === 0)
     return (
       <section className="panel">
-        <Empty title="No operation was measured">There is nothing to tell apart by kind.</Empty>
+        <Empty title="No operation was measured">There are no figures by kind.</Empty>
       </section>
     );
   return (
-    <section className="panel table-wrap" tabIndex={0} aria-label="By kind, a table that scrolls">
+    <section className="panel table-wrap" tabIndex={0} aria-label="By kind, scrollable">
       <table className="table">
         <thead>
           <tr>
@@ -330,7 +348,7 @@ export function ErrorsTab({ s }: { s: Summary }) {
         <header>
           <h2 className="h3">Most frequent errors</h2>
         </header>
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Most frequent errors, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Most frequent errors, scrollable">
           <table className="table">
             <thead>
               <tr>
@@ -370,13 +388,13 @@ export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: st
       </section>
     );
   return (
-    <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, a table that scrolls">
+    <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, scrollable">
       {all && (
         <header>
           <h2 className="h3">Slowest of the measurement</h2>
           <div className="end">
             <Link className="btn small" href={all}>
-              Look at all by latency
+              Show all by latency
             </Link>
           </div>
         </header>

@@ -93,7 +93,7 @@ export function KindChartGrid(props: {
         <Chart
           {...common}
           title={`Latency of each kind, ${p.toUpperCase()}`}
-          tip="Of the operations that ended in each second, by kind, from distributions whose buckets are 1 % wide."
+          tip="By kind, for operations that ended in each second. Accurate to 1 %."
           lines={lines.latency}
           format={latency}
           canLog

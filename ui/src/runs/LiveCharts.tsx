@@ -83,15 +83,15 @@ function PartSelect(
           )}
           {isLive(run) && (
             <optgroup label="Statement">
-              <option disabled>when the run is over</option>
+              <option disabled>after the run has finished</option>
             </optgroup>
           )}
         </select>
       </label>
       {part && (
         <span className="muted" role="status">
-          The charts show this {part.of} alone{isLive(run) && ', up to a few seconds ago'}; the figures above are of the
-          whole run.
+          The charts show only this {part.of}
+          {isLive(run) && ', up to a few seconds ago'}; the figures above are of the whole run.
         </span>
       )}
     </div>

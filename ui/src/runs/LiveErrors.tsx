@@ -18,8 +18,8 @@ export function LiveErrors({ run, live }: { run: RunDetail; live: Payload | null
   return (
     <section className="panel" aria-labelledby="live-errors">
       <header>
-        <h2 id="live-errors">Errors met last</h2>
-        <span className="muted note">warm-up included</span>
+        <h2 id="live-errors">Latest errors</h2>
+        <span className="muted note">including the warm-up</span>
       </header>
       <ul className="failures">
         {met.map((e) => (

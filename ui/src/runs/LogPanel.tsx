@@ -155,8 +155,8 @@ export const LogPanel = memo(function LogPanel(props: {
       ) : props.state.error ? (
         <Failed what="The log could not be read." error={props.state.error} retry={props.state.retry} />
       ) : (
-        <Empty tight title={level === 'INFO' ? 'The log is empty' : 'No line of this level'}>
-          {level === 'INFO' ? 'Lines appear here as the run writes them.' : 'Nothing this serious has happened.'}
+        <Empty tight title={level === 'INFO' ? 'The log is empty' : 'No lines at this level'}>
+          {level === 'INFO' ? 'Log lines appear here during the run.' : 'Choose “All” to see every line.'}
         </Empty>
       )}
     </section>

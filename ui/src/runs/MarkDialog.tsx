@@ -31,7 +31,7 @@ export function MarkDialog({ run, mark, onClose }: { run: RunDetail; mark: Mark 
       ) : stored.data ? (
         form(stored.data)
       ) : stored.data === null ? (
-        <Notice tone="bad">The mark has been deleted.</Notice>
+        <Notice tone="bad">Another user deleted this mark.</Notice>
       ) : stored.error ? (
         <Failed what="The mark could not be read." error={stored.error} retry={() => stored.refetch()} />
       ) : (
@@ -102,7 +102,7 @@ function MarkForm({ run, was, reload, onClose }: FormProps) {
         />
       </label>
       <label className="field">
-        <span>At second of the run</span>
+        <span>Second of the run</span>
         <input
           className="input"
           type="number"
@@ -116,8 +116,8 @@ function MarkForm({ run, was, reload, onClose }: FormProps) {
       {problem !== null && <ProblemNotice error={problem} />}
       {problem !== null && other && (
         <p className="muted" role="status">
-          Now it is “<bdi>{other.text}</bdi>” at second {secondOf(Date.parse(other.at ?? ''))}. Saving again puts yours
-          in its place.
+          Now it is “<bdi>{other.text}</bdi>” at second {secondOf(Date.parse(other.at ?? ''))}. Save again to replace
+          it.
         </p>
       )}
       <div className="actions">

@@ -9,7 +9,8 @@ import { Icon } from '../design/icons';
 import { Failed, ProblemNotice, SkeletonRows } from '../design/States';
 import { formatTags, parseTags } from './tagLines';
 
-const useNote = (id: string) =>
+/** useNote reads the note of a run. */
+export const useNote = (id: string) =>
   useQuery({
     queryKey: ['note', id],
     queryFn: ({ signal }) => api.get('/api/runs/{id}/note', { path: { id }, signal, asStored: true }),
@@ -132,7 +133,7 @@ function NoteForm(props: { id: string; stored: StoredNote; reload: () => Promise
       </div>
       <div className="field">
         <label className="label" htmlFor={`${id}-tags`}>
-          Tags, one a line as name:value
+          Tags, one name:value per line
         </label>
         <textarea
           id={`${id}-tags`}

@@ -49,7 +49,7 @@ export function Parameters({ run, of, hideText }: { run: RunDetail; of: Paramete
                     type="button"
                     className="btn small"
                     disabled={reveal.isPending}
-                    title={d.values_shown ? undefined : 'It is noted in the audit log who has looked at the values.'}
+                    title={d.values_shown ? undefined : 'The audit log records who views the values.'}
                     onClick={() => (d.values_shown ? reveal.reset() : reveal.mutate())}
                   >
                     {d.values_shown ? 'Hide values' : 'Show values'}
@@ -86,7 +86,10 @@ function count(d: KeptBinds): string {
   const n = d.executions.length;
   if (d.mode === 'none') return '';
   if (n === 0)
-    return 'Of this the parameters were not kept: they are of the first failures of each kind and of the slowest.';
+    return (
+      'No parameters stored. Loadstone stores those of the first failures of each kind and of the slowest ' +
+      'executions.'
+    );
   const all = d.total_count > n ? `The first ${exact(n)} of ${exact(d.total_count)}` : exact(n);
   return `${all} ${n === 1 ? 'execution' : 'executions'} with parameters.`;
 }
@@ -133,7 +136,7 @@ function CallRows({ c, isOnlyCall, text }: { c: KeptCall; isOnlyCall: boolean; t
       )}
       {text && c.sql && <pre className="sql">{c.sql}</pre>}
       {c.values.length === 0 ? (
-        <p className="muted">It has no parameters.</p>
+        <p className="muted">No parameters.</p>
       ) : (
         <dl>
           {values.map((v, i) => {

@@ -53,29 +53,28 @@ export function PreparedRun({ run }: { run: RunDetail }) {
       {run.waiting ? (
         <Notice tone="warn">
           <strong>
-            {run.waiting.position === 1 ? 'Next to start.' : `Number ${run.waiting.position} of those that wait.`}
+            {run.waiting.position === 1 ? 'Next to start.' : `Position ${run.waiting.position} in the queue.`}
           </strong>{' '}
-          The run {run.waiting.reason} (asked for {ago(run.waiting.since)}). It starts by itself as soon as the nodes
-          have room; nothing has touched the target yet.
+          The run {run.waiting.reason} (queued {ago(run.waiting.since)}). The run starts automatically as soon as the
+          nodes have room; nothing has touched the target yet.
         </Notice>
       ) : run.plan === null && targetPreflight?.ok === false && lacksOnlyWrites ? (
         <Notice tone="warn">
-          <strong>This run writes to tables that Loadstone did not make.</strong> Nothing has touched the target yet.
+          <strong>This run writes to tables that Loadstone did not create.</strong> The target has not been changed.
           “Start run” asks once whether it may.
         </Notice>
       ) : run.plan === null && targetPreflight?.ok === false ? (
         <Notice tone="warn">
-          <strong>This run would fail.</strong> Its load has not begun. What is red below ends the run before it makes
+          <strong>This run would fail.</strong> Correct the failed checks below. They would end the run before it sends
           or changes anything; mend it, then check again.
         </Notice>
       ) : !may ? (
         <Notice tone="plain">
-          <strong>Not started.</strong> Nothing has touched the target yet. An operator can check it and start it.
+          <strong>Not started.</strong> The target has not been changed. An operator can check it and start it.
         </Notice>
       ) : (
         <Notice tone="plain">
-          <strong>Ready to start.</strong> Its load has not begun. Check below what this run will do, then press “Start
-          run”.
+          <strong>Ready to start.</strong> Review the checks below, then press “Start run”.
         </Notice>
       )}
       <ScenarioFacts scenario={run.scenario_config} />
@@ -89,7 +88,7 @@ export function PreparedRun({ run }: { run: RunDetail }) {
               <button
                 type="button"
                 className="btn quiet small"
-                title="Executes up to 20 operations of each writing statement, and rolls them back"
+                title="Executes up to 20 operations of each writing statement and rolls them back"
                 onClick={() => setTrial(true)}
                 disabled={preflight.isFetching}
               >
@@ -130,11 +129,11 @@ export function PreparedRun({ run }: { run: RunDetail }) {
                   <li key={t.name} className={t.drops ? 'warn' : 'ok'}>
                     <Icon name={t.drops ? 'warn' : 'plus'} />
                     <span>
-                      Table <code>{t.name}</code> will be {t.drops ? 'dropped and made anew' : 'created'} with{' '}
+                      Table <code>{t.name}</code> will be {t.drops ? 'dropped and recreated' : 'created'} with{' '}
                       {plain(count(t.rows))} sample rows.
                       {(t.ddl?.length ?? 0) > 0 && (
                         <details>
-                          <summary>What is executed</summary>
+                          <summary>Statements</summary>
                           <pre className="muted">{t.ddl!.join(';\n\n')}</pre>
                         </details>
                       )}
@@ -147,7 +146,7 @@ export function PreparedRun({ run }: { run: RunDetail }) {
             {statements && statements.length > 0 ? (
               <StatementList statements={statements} />
             ) : (
-              <p className="muted">The list of statements is made when the run prepares, before any load.</p>
+              <p className="muted">The statements appear when the run prepares, before any load.</p>
             )}
           </div>
         )}

@@ -12,9 +12,9 @@ export function RecordProblems({ run }: { run: RunDetail }) {
   return (
     <Notice tone="warn">
       <strong>
-        {problems.length} of {parts} parts of the record could not be read.
+        {problems.length} of {parts} parts of the record could not be loaded.
       </strong>{' '}
-      Tables and queries have the rest.
+      Tables and queries contain the other parts.
       <ul>
         {problems.slice(0, maxListed).map((p) => (
           <li key={p}>{p}</li>

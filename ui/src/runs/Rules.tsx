@@ -8,10 +8,10 @@ import { terms } from '../design/terms';
 type Shape = Parameters<typeof Mark>[0]['shape'];
 
 const ruleStateLabels: Record<RuleState['status'], { label: string; tone: string; shape: Shape; what: string }> = {
-  RUNNING: { label: 'Watching', tone: 'ok', shape: 'dot', what: 'It reads what the run reports.' },
-  TRIGGERED: { label: 'Stopped the run', tone: 'bad', shape: 'cross', what: 'Its row is the reason of the run.' },
-  ENDED: { label: 'Ended', tone: '', shape: 'square', what: 'It ended with its run.' },
-  FAILED: { label: 'Failed', tone: 'bad', shape: 'cross', what: 'It could not go on; the run went on without it.' },
+  RUNNING: { label: 'Watching', tone: 'ok', shape: 'dot', what: 'The rule is active.' },
+  TRIGGERED: { label: 'Stopped the run', tone: 'bad', shape: 'cross', what: 'The row of this rule stopped the run.' },
+  ENDED: { label: 'Ended', tone: '', shape: 'square', what: 'The rule ended with the run.' },
+  FAILED: { label: 'Failed', tone: 'bad', shape: 'cross', what: 'The rule failed. The run continued without it.' },
 };
 
 /** ruleStates are the current states in a live run, else the final ones. */
@@ -51,7 +51,7 @@ function RuleRow({ rule, state }: { rule: Rule; state: RuleState | undefined }) 
           </span>
         )}
         <span className="muted">
-          {rule.do === 'webhook' ? `posts to ${rule.url}` : 'stops the run'}
+          {rule.do === 'webhook' ? `calls ${rule.url}` : 'stops the run'}
           {state && (
             <>
               {' · read '}

@@ -182,7 +182,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
       part('server', 'Round trip', '--accent', (s) => s.round_trip_ms),
       part('decode', 'Decoding', '--k-point_lookup', (s) => s.decode_ms),
       part('wait', 'Pool wait', '--warn-mark', (s) => s.pool_wait_ms),
-      part('lag', 'Generator late', '--e-1', (s) => s.schedule_lag_ms),
+      part('lag', 'Generator delay', '--e-1', (s) => s.schedule_lag_ms),
       // The latency parts of a run; in a closed loop nothing waits.
     ].filter((l) => l.values.some((v) => (v ?? 0) > 0));
   }, [c]);
@@ -193,7 +193,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
         ? [
             {
               key: 'flight',
-              label: 'Due, not finished',
+              label: 'In flight',
               color: '--accent',
               fill: 0.16,
               values: lineValues(c, 'flight', (s) => s.inFlight),
@@ -280,7 +280,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
   // Telemetry lacks these by filter.
   const lacks = (charts: ChartFilter['of'][]) =>
     filter && charts.includes(filter.of)
-      ? { emptyTitle: `Not kept by ${filter.of}`, empty: 'Choose the whole run to see it.' }
+      ? { emptyTitle: `Not available by ${filter.of}`, empty: 'Choose “the whole run” to see this chart.' }
       : {};
   const hasEnded = live === null && isTerminal(run.status);
   const openLoop = run.scenario_config.workload.load_mode === 'QPS';
@@ -303,9 +303,9 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
       {step > 1 && (
         <p className="muted resolution" role="status">
           {filter
-            ? `Each point stands for ${duration(step)}, and for all operations in them.`
-            : `A point stands for up to ${duration(step)}: rates and P50 are means, P95 and P99 the highest of any ` +
-              'second. Select a part of a chart to see it finer.'}
+            ? `Each point covers all operations of ${duration(step)}.`
+            : `A point covers up to ${duration(step)}. Rates and P50 are means; P95 and P99 are the highest of any ` +
+              'second. Select a part of a chart to see more detail.'}
         </p>
       )}
       <div className="columns two charts-grid">
@@ -343,11 +343,9 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
           until={until}
           grows={grows}
           state={state}
-          emptyTitle={step > 1 && !filter ? 'Too coarse to draw' : undefined}
+          emptyTitle={step > 1 && !filter ? 'Select a shorter period' : undefined}
           empty={
-            step > 1 && !filter
-              ? 'The heat map is drawn of single seconds. Select an hour or less of a chart to see it.'
-              : undefined
+            step > 1 && !filter ? 'The heat map needs single seconds. Select at most an hour of a chart.' : undefined
           }
         />
         {!noSuspects && (
@@ -364,7 +362,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
         )}
         <Chart
           {...common}
-          title="Where the time goes, on average"
+          title="Mean latency by part"
           tip={terms.split}
           lines={split}
           format={latency}
@@ -373,8 +371,8 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
           emptyTitle={isTerminal(run.status) ? 'Not recorded' : undefined}
           empty={
             isTerminal(run.status)
-              ? 'This run has no record of where its operations spent their time.'
-              : 'It is drawn from the first second with an operation on.'
+              ? 'This run has no breakdown of its latency.'
+              : 'The chart starts with the first operation.'
           }
           {...lacks(['kind', 'statement', 'worker'])}
         />
@@ -387,7 +385,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, filter
             lines={flight}
             format={count}
             height={140}
-            empty="Nothing was due for longer than a moment."
+            empty="No operation was waiting."
             {...lacks(['kind', 'statement'])}
           />
         )}

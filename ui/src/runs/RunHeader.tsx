@@ -54,7 +54,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           </span>
           {run.matrix_id && (
             <Link href={`/matrix/${run.matrix_id}`} className="chip">
-              one of several targets: {run.matrix_label}
+              target of a matrix: {run.matrix_label}
             </Link>
           )}
           <Tags tags={run.scenario_config.tags} />
@@ -70,7 +70,7 @@ function Timers({ live }: { live: Payload }) {
   const t = clocks(live.timing, live.phase);
   return (
     <span className="timers mono" role="timer">
-      <span title="Time since the start of the run, of the time it is expected to take; both count its preparation">
+      <span title="Elapsed and expected time of the run, including preparation">
         {t.elapsed}
         {t.total && <span className="muted"> / {t.total}</span>}
         {t.then && <span className="muted"> + {t.then}</span>}
@@ -97,7 +97,7 @@ export function TargetLine({ run, live }: { run: RunDetail; live: Payload | null
     s.target?.table_name,
     `${workers} ${workers === 1 ? 'worker' : 'workers'}`,
     s.workload.load_mode === 'FIND_MAX_CONCURRENCY' && !live
-      ? 'searches the limit'
+      ? 'searches for the limit'
       : `${connections} ${connections === 1 ? 'connection' : 'connections'}`,
     s.workload.plugin,
   ];
@@ -139,7 +139,7 @@ export function VerdictLine({ run }: { run: RunDetail }) {
           ) : (
             `Completed: ${plain(count(run.summary.operations))} operations in ${duration(length)}.`
           )}{' '}
-          No thresholds were set.
+          The template has no thresholds.
         </span>
       </div>
     );
@@ -173,7 +173,7 @@ export function VerdictLine({ run }: { run: RunDetail }) {
           <span
             key={t.threshold}
             className={`chip judged ${part ? '' : t.passed ? 'ok' : 'bad'}`}
-            title={t.reason ?? part ?? (t.passed ? 'holds' : 'does not hold')}
+            title={t.reason ?? part ?? (t.passed ? 'holds' : 'failed')}
           >
             <Icon name={part ? 'clock' : t.passed ? 'check' : 'close'} size={12} />
             <code>{t.threshold}</code>
@@ -225,15 +225,15 @@ const RunActions = memo(function RunActions({
   /** allow asks once for write permission on existing tables and starts the new run with it. */
   const allow = (line: string, replaces: boolean) =>
     ask({
-      title: 'Let this run write?',
+      title: 'Allow this run to write?',
       body: (
         <div className="stack tightly">
           <p>{line}</p>
-          <p>What the run changes stays changed.</p>
+          <p>Loadstone does not undo these changes.</p>
         </div>
       ),
       verb: 'Allow and start',
-      keep: 'Do not run',
+      keep: 'Cancel',
       act: async () => {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true });
         navigate(r.path, { replace: replaces });
@@ -247,14 +247,14 @@ const RunActions = memo(function RunActions({
       return ask({
         title: 'Start the whole matrix?',
         body:
-          `This run writes to tables that Loadstone did not make: ${line}. The page of its matrix asks once ` +
-          'for all targets.',
+          `This run writes to tables that Loadstone did not create: ${line}. Start the matrix from ` +
+          'its page, which asks once for all targets.',
         verb: 'Open the matrix',
         danger: false,
-        keep: 'Stay here',
+        keep: 'Cancel',
         act: () => navigate(`/matrix/${run.matrix_id}`),
       });
-    if (line) return allow(`The run writes to tables that Loadstone did not make: ${line}.`, true);
+    if (line) return allow(`The run writes to tables that Loadstone did not create: ${line}.`, true);
     act.mutate('start', { onError: failed });
   };
   const stop = () =>
@@ -262,15 +262,15 @@ const RunActions = memo(function RunActions({
       title: `Stop run “${run.test_name}”?`,
       body: stopText(run.scenario_config, status, phase),
       verb: 'Stop and drain',
-      keep: 'Let it run',
+      keep: 'Keep running',
       act: () => act.mutateAsync('stop'),
     });
   const remove = () =>
     ask({
       title: `Delete run “${run.test_name}”?`,
       body:
-        'Its figures, its log and the records of its ' +
-        `${plain(count(run.summary?.accounting.recorded ?? run.total_ops))} executions are deleted for good.`,
+        'This permanently deletes its figures, its log and ' +
+        `${plain(count(run.summary?.accounting.recorded ?? run.total_ops))} executions.`,
       verb: 'Delete run',
       act: async () => {
         await api.remove('/api/runs/{id}', { path: { id: run.run_id } });

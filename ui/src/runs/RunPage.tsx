@@ -1,34 +1,32 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef } from 'react';
 import { useSearch } from 'wouter';
 import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
-import { BaselineComparison } from '../drift/BaselineComparison';
+import { CardBoundary } from '../design/CardBoundary';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { serverText } from '../design/sentences';
 import { useToast } from '../design/Toast';
+import { AboutRun } from './AboutRun';
 import { Executions } from './Executions';
-import { FindMaxLive } from './FindMax';
+import { FindMaxAnswer, FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
 import { Rules } from './Rules';
-import { causeInterval, causesSummary, coverageText, intervalText } from './validity';
 import { LiveCharts } from './LiveCharts';
 import { LiveErrors } from './LiveErrors';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
-import { NoteDialog, NotePanel } from './Notes';
 import { PreparedRun } from './PreparedRun';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
-import { DeletedExecutions } from './DeletedExecutions';
-import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
-import { ByLoad } from './ByLoad';
 import { RunRemarks } from './Remarks';
-import { axisBegins, type Columns } from './series';
+import { axisBegins } from './series';
 import { Steering } from './Steering';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
+import { ValidityNotice } from './ValidityNotice';
+import { LiveWhy } from './Why';
 import { Workers } from './Workers';
 
 export function RunPage({ id }: { id: string }) {
@@ -72,16 +70,22 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
           <PreparedRun run={run} />
         ) : (
           <>
-            {hasEnded && <Note run={run} />}
-            <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
-            {measured && <RecordProblems run={run} />}
-            <DeletedExecutions run={run} />
-            <Tiles run={run} live={state.live} c={c} />
-            {measured && <ByLoad run={run} s={run.summary!} />}
-            {hasEnded && <BaselineComparison run={run} />}
-            <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
-            {!preparing && <Guardrails run={run} live={state.live} c={c} />}
-            <Rules run={run} live={state.live} />
+            {measured && run.summary?.find_max && <FindMaxAnswer r={run.summary.find_max} />}
+            {!hasEnded && <ValidityNotice run={run} live={measured ? null : state.live} c={c} />}
+            <CardBoundary title="Figures">
+              <Tiles run={run} live={state.live} c={c} />
+            </CardBoundary>
+            {hasEnded ? (
+              <CardBoundary title="Verdict, notes and baseline">
+                <AboutRun run={run} measured={measured} c={c} />
+              </CardBoundary>
+            ) : (
+              <>
+                <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
+                {!preparing && <Guardrails run={run} live={state.live} c={c} />}
+                <Rules run={run} live={state.live} />
+              </>
+            )}
             {preparing && <PrepareProgressPanel live={state.live} />}
             {!preparing && run.start_time && <Steering run={run} live={state.live} />}
             {measured ? (
@@ -90,6 +94,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <LiveCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {!preparing && !hasEnded && <LiveWhy run={run} c={c} />}
                 {!hasEnded && <LiveErrors run={run} live={state.live} />}
                 {tab === 'executions' && <Executions run={run} />}
                 {!preparing && !hasEnded && <Workers run={run} live={state.live} lastMessageAt={state.lastMessageAt} />}
@@ -106,16 +111,6 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
         )}
       </div>
     </ChartGroup>
-  );
-}
-
-function Note({ run }: { run: RunDetail }) {
-  const [editing, setEditing] = useState(false);
-  return (
-    <>
-      <NotePanel run={run} onEdit={() => setEditing(true)} />
-      {editing && <NoteDialog run={run} onClose={() => setEditing(false)} />}
-    </>
   );
 }
 
@@ -159,33 +154,6 @@ function UnresponsiveNotice({ state }: { state: RunState }) {
         {u.details.map((d) => (
           <li key={d}>{d}</li>
         ))}
-      </ul>
-    </Notice>
-  );
-}
-
-/** maxCausesListed: further causes are counted. */
-const maxCausesListed = 8;
-
-/** ValidityNotice shows validity causes with their times, live and afterwards. */
-export function ValidityNotice({ run, live, c }: { run: RunDetail; live: RunState['live']; c: Columns }) {
-  const s = live ? null : isTerminal(run.status) ? run.summary : null;
-  const validity = live ? live.validity : s?.validity_detail;
-  const causes = validity?.causes ?? [];
-  const coverage = s && coverageText(run, s, causes, c.t.at(-1) ?? null);
-  // A run that ended before its measurement has no figures to doubt, but its record may be lost.
-  if ((validity?.verdict !== 'DEGRADED' && !coverage) || causes.length === 0) return null;
-  return (
-    <Notice tone="warn">
-      <strong>{causesSummary(causes)}</strong> {coverage}
-      <ul>
-        {causes.slice(0, maxCausesListed).map((x) => (
-          <li key={x.cause + x.from + x.detail}>
-            {serverText(x.detail)}
-            <span className="muted"> {intervalText(causeInterval(x, live?.timing.start_time ?? run.start_time))}</span>
-          </li>
-        ))}
-        {causes.length > maxCausesListed && <li>and {causes.length - maxCausesListed} more</li>}
       </ul>
     </Notice>
   );

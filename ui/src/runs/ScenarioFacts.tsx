@@ -17,14 +17,14 @@ function briefValue(v: unknown): string {
 }
 
 /** existing says what happens to an existing table. */
-const existing = { use: 'used as it is', recreate: 'dropped and made anew', fail: 'refused' };
+const existing = { use: 'used as it is', recreate: 'dropped and recreated', fail: 'refused' };
 
 /** ScenarioFacts summarizes a scenario in a few lines. */
 export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
   const connection =
     typeof s.target?.connection === 'string'
       ? s.target?.connection
-      : `${s.target?.connection?.driver ?? ''} (spelled out)`;
+      : `${s.target?.connection?.driver ?? ''} (in the template)`;
   const prepare = s.target?.prepare;
   const searches = s.workload.load_mode === 'FIND_MAX_CONCURRENCY';
   const mode = s.workload.load_mode;
@@ -46,8 +46,8 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dt>Sample data</dt>
         <dd>
           {prepare
-            ? `${prepare.rows ? `${plain(count(prepare.rows))} rows` : 'as many rows as the workload needs'}; ` +
-              'a table that exists is ' +
+            ? `${prepare.rows ? `${plain(count(prepare.rows))} rows` : 'rows set by the workload'}; ` +
+              'an existing table is ' +
               existing[prepare.if_exists]
             : 'none; the table must exist'}
         </dd>
@@ -65,7 +65,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dt>Load</dt>
         <dd>
           {searches
-            ? `search for the limit, in ${s.find_max?.unit === 'rate' ? 'operations per second' : 'connections'}`
+            ? `search for the limit, over ${s.find_max?.unit === 'rate' ? 'operations per second' : 'connections'}`
             : `${mode === 'CONCURRENCY' ? 'closed loop' : capitalize(humanize(mode))} ` +
               `· ${s.workload.concurrent_connections} connections`}
           {s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
@@ -94,7 +94,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
             </dd>
           </>
         )}
-        <dt>Judged by</dt>
+        <dt>Thresholds</dt>
         <dd>
           {s.thresholds?.length ? s.thresholds.join(' · ') : 'no thresholds'}
           {guards.length > 0 && (

@@ -51,17 +51,18 @@ export function ShareDialog({ run, onClose }: { run: Pick<RunDetail, 'run_id' | 
   };
   if (url)
     return (
-      <ShownOnce title="A link to the report" wide text={url} copy="Copy the link" onClose={onClose}>
+      <ShownOnce title="Share link" wide text={url} copy="Copy the link" onClose={onClose}>
         <p className="muted">
-          Whoever has it sees the report of “{run.test_name}” and nothing else, until it expires or is ended.
+          Anyone with this link can read the report of “{run.test_name}” and nothing else, until the link expires or you
+          revoke it.
         </p>
       </ShownOnce>
     );
   return (
     <Dialog title={`Share the report of “${run.test_name}”`} onClose={onClose}>
       <p className="muted">
-        A link for people who do not sign in. It shows the run’s verdict, figures, charts and log, and nothing else of
-        this server.
+        A share link opens without signing in. It shows the verdict, figures, charts and log of this run, and nothing
+        else of this server.
       </p>
       {error !== null && <ProblemNotice error={error} />}
       <div className="field">
@@ -93,9 +94,9 @@ export function ShareLinks({ run }: { run?: string }) {
   const [dialog, ask] = useConfirm();
   const end = (s: Share) =>
     ask({
-      title: 'End this link?',
-      body: `Whoever has the link to “${s.run_name}” does not see its report any more.`,
-      verb: 'End link',
+      title: 'Revoke this link?',
+      body: `The link to the report of “${s.run_name}” stops working.`,
+      verb: 'Revoke link',
       act: async () => {
         await api.remove('/api/v1/shares/{id}', { path: { id: s.share_id } });
         await qc.invalidateQueries({ queryKey: ['shares'] });
@@ -114,8 +115,8 @@ export function ShareLinks({ run }: { run?: string }) {
           list.length === 0 && (
             <Empty tight title="No link yet">
               {run
-                ? 'Share the report with people who do not sign in: Share, at the top of the page.'
-                : 'The page of a run makes a link to its report, for people who do not sign in.'}
+                ? 'Press “Share the report” in the menu above to create a link that opens without signing in.'
+                : 'Create a link on the page of a run. It opens its report without signing in.'}
             </Empty>
           )
         }
@@ -131,7 +132,7 @@ export function ShareLinks({ run }: { run?: string }) {
                 ? []
                 : [{ head: 'Run', cell: (s: Share) => <span className="wrap-anywhere">{s.run_name}</span> }]),
               {
-                head: 'Made',
+                head: 'Created',
                 cell: (s) => (
                   <>
                     {ago(s.created_at)} by {s.created_by}
@@ -146,7 +147,7 @@ export function ShareLinks({ run }: { run?: string }) {
                   const expired = Date.parse(s.expires_at ?? '') <= Date.now();
                   return (
                     <span className={`badge ${s.run_deleted || expired ? '' : 'ok'}`}>
-                      {s.run_deleted ? 'Run deleted' : expired ? 'Expired' : 'Works'}
+                      {s.run_deleted ? 'Run deleted' : expired ? 'Expired' : 'Active'}
                     </span>
                   );
                 },

@@ -25,13 +25,12 @@ export function SnowflakeExport({ run }: { run: RunDetail }) {
         </p>
         {failed && (
           <Notice tone="bad">
-            <strong>The last attempt to take the run to the account failed.</strong> {a.problem}{' '}
-            <ExportFailure run={run} />
+            <strong>The last export of this run failed.</strong> {a.problem} <ExportFailure run={run} />
           </Notice>
         )}
         {!failed && a.problem && (
           <Notice tone="warn">
-            <strong>The executions are there, not all besides.</strong> {a.problem}
+            <strong>Executions exported; other data is missing.</strong> {a.problem}
           </Notice>
         )}
         {a.place && (
@@ -40,7 +39,7 @@ export function SnowflakeExport({ run }: { run: RunDetail }) {
               {exact(a.executions)} executions of this run are in <code>{a.place}.QUERY_EXECUTIONS</code>
               {a.views.length > 0 ? '; these views show them:' : '.'}
             </p>
-            <div className="table-wrap" tabIndex={0} role="group" aria-label="Views, a table that scrolls">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Views, scrollable">
               <table className="table dense">
                 <tbody>
                   {[...a.views, 'QUERY_EXECUTIONS'].map((view) => {
@@ -73,14 +72,15 @@ function ExportFailure({ run }: { run: RunDetail }) {
   const table = useTable(exported);
   const of = table.data && ingestOutcome(table.data.table, run.run_id);
   const page = <Link href={tablePath(exported)}>{exported}</Link>;
-  if (!of) return <>The page of the table {page} says whether it is tried again.</>;
+  if (!of) return <>The page of the table {page} shows whether Loadstone retries the export.</>;
   return of.then === 'again' ? (
     <>
-      It is tried again ({of.tries}); the page of the table {page} says when.
+      Loadstone retries the export ({of.tries}). The page of the table {page} shows when.
     </>
   ) : (
     <>
-      It is not tried any more ({of.tries}). Remove the cause, then have it tried again on the page of the table {page}.
+      Loadstone no longer retries the export ({of.tries}). Remove the cause, then press “Try again” on the page of the
+      table {page}.
     </>
   );
 }

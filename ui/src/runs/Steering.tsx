@@ -97,10 +97,10 @@ function LoadDialog(props: {
     <Dialog title={what === 'target_qps' ? 'Change the rate' : 'Change the connections'} onClose={onClose}>
       <form onSubmit={(e) => void save(e)} className="stack">
         <p className="muted">
-          The run goes on with the new load at once. Its verdict will say that it was changed, and who did it.
+          The new load applies immediately. The verdict of the run will record the change and who made it.
         </p>
         <label className="field">
-          <span>{what === 'target_qps' ? 'Operations per second' : 'Connections of all workers together'}</span>
+          <span>{what === 'target_qps' ? 'Operations per second' : 'Connections of all workers'}</span>
           <input
             className="input"
             type="number"

@@ -10,6 +10,7 @@ import { lastLoadChange, loadFigures } from './loadFigures';
 import { hasOperations, isTooShort } from './validity';
 import { loadChanges } from './marks';
 import { rateOf } from './rates';
+import { answerLevel, levelText } from './searchAnswer';
 import type { Columns } from './series';
 import { allSilent, workerCounts } from './unresponsive';
 
@@ -30,21 +31,19 @@ function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode
 
 /** errorNote is the share of errors, or the dropped operations of an open loop. */
 function errorNote(share: number | null, dropped: number, retries: number | undefined): string {
-  const note = dropped > 0 ? `and ${plain(count(dropped))} dropped` : `${plain(errorRate(share))} of operations`;
+  const note = dropped > 0 ? `${plain(count(dropped))} dropped` : `${plain(errorRate(share))} of operations`;
   return note + retriesText(retries);
 }
 
 /** throughputNote says what the throughput covers. */
 function throughputNote(s: Summary, changed: boolean): string {
-  if (hasRates(s) && (s.by_load?.length ?? 0) > 0) return `over ${s.by_load!.length} loads: each is below`;
+  if (hasRates(s) && (s.by_load?.length ?? 0) > 0) return `over ${s.by_load!.length} loads, listed below`;
   if (s.qps === null)
-    return s.record_partial ? `record incomplete · ${plain(count(s.operations))} operations` : 'no time was measured';
-  if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
+    return s.record_partial ? `record incomplete · ${plain(count(s.operations))} operations` : 'no measured time';
+  if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} covered by the record`;
   return s.target_qps
     ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}${changed ? ' on average' : ''}`
-    : s.find_max
-      ? 'over all steps of the search'
-      : `${plain(count(s.operations))} operations`;
+    : `${plain(count(s.operations))} operations`;
 }
 
 /** Tiles shows a run's figures: of the last second while live, exact ones afterwards. */
@@ -55,6 +54,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
     const l = s.latency_ms;
     const ran = hasOperations(run, s, c.t.length);
     const measured = ran && s.validity !== 'NONE';
+    if (ran && s.find_max) return <AnswerTiles run={run} s={s} r={s.find_max} />;
     // The measurement was seen live, but nothing of it is recorded.
     const unrecorded = measured && s.operations === 0 && run.total_ops > 0;
     return (
@@ -66,10 +66,10 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           side={spark}
           note={
             unrecorded
-              ? `${plain(count(run.total_ops))} operations seen live, none recorded`
+              ? `${plain(count(run.total_ops))} operations seen live, none stored`
               : measured
                 ? throughputNote(s, loadChanges(run).length > 0)
-                : 'nothing was measured'
+                : 'no measurement'
           }
         />
         <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
@@ -93,31 +93,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
               ? 'seen live'
               : measured
                 ? s.operations === 0
-                  ? 'no operation to fail'
+                  ? 'no operations'
                   : errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries)
                 : ''
           }
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
-        <div className="tile">
-          <div className="tile-label">
-            <Term tip={terms.generator}>Generator</Term>
-          </div>
-          <div className="tile-value badge-value">
-            {ran ? (
-              <VerdictBadge
-                verdict={s.validity}
-                of={s}
-                short={isTooShort({ ...run, measured_seconds: s.duration_seconds })}
-              />
-            ) : (
-              '–'
-            )}
-          </div>
-          <div className="tile-note">
-            {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · local target' : ''}
-          </div>
-        </div>
+        <GeneratorTile run={run} s={s} ran={ran} />
       </div>
     );
   }
@@ -147,9 +129,9 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           !active
             ? ''
             : nothing
-              ? 'no run worker is heard of'
+              ? 'no run worker reports'
               : counted.silent > 0
-                ? `${counted.silent} of ${counted.expected} workers silent: their last figure counts`
+                ? `${counted.silent} of ${counted.expected} workers silent; last figures used`
                 : live.target_qps
                   ? `target ${plain(rate(live.target_qps))}`
                   : now
@@ -177,6 +159,53 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <div className="tile-note">
           {active && cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}
         </div>
+      </div>
+    </div>
+  );
+}
+
+/** AnswerTiles are the figures of a search at the level of its answer, not over all its steps. */
+function AnswerTiles({ run, s, r }: { run: RunDetail; s: Summary; r: NonNullable<Summary['find_max']> }) {
+  const found = answerLevel(r);
+  const at = found === null ? 'no answer' : `at ${levelText(r.unit, found)}`;
+  const of = <T,>(v: T) => (found === null ? null : v);
+  return (
+    <div className="tiles">
+      <Tile label="Throughput" tip={terms.throughput} q={rate(of(r.qps))} note={at} />
+      <Tile label="P50" tip={terms.p50} q={latency(of(r.p50_latency_ms))} note={at} />
+      <Tile label="P95" tip={terms.p95} q={latency(of(r.p95_latency_ms))} note={at} />
+      <Tile label="P99" tip={terms.p99} q={latency(of(r.p99_latency_ms))} note={at} />
+      <Tile
+        label="Errors"
+        tip={terms.errors}
+        q={errorRate(of(r.error_rate))}
+        note={`${plain(count(s.errors.count))} in all steps`}
+        tone={(of(r.error_rate) ?? 0) > 0 ? 'bad' : ''}
+      />
+      <GeneratorTile run={run} s={s} ran />
+    </div>
+  );
+}
+
+function GeneratorTile({ run, s, ran }: { run: RunDetail; s: Summary; ran: boolean }) {
+  return (
+    <div className="tile">
+      <div className="tile-label">
+        <Term tip={terms.generator}>Generator</Term>
+      </div>
+      <div className="tile-value badge-value">
+        {ran ? (
+          <VerdictBadge
+            verdict={s.validity}
+            of={s}
+            short={isTooShort({ ...run, measured_seconds: s.duration_seconds })}
+          />
+        ) : (
+          '–'
+        )}
+      </div>
+      <div className="tile-note">
+        {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · local target' : ''}
       </div>
     </div>
   );

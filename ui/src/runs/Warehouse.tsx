@@ -69,14 +69,14 @@ export function WarehousePanel(props: {
     <div className="stack">
       {now?.error && (
         <Notice tone="warn">
-          The warehouse could not be polled{now.polled_at && `; the figures are from ${timeOfDay(now.polled_at)}`}.{' '}
+          The warehouse could not be read{now.polled_at && `; the figures are from ${timeOfDay(now.polled_at)}`}.{' '}
           {now.error}
         </Notice>
       )}
       <Chart
         title={w?.name ? `Warehouse ${w.name}` : 'Warehouse'}
         tip={
-          'Queries that run and wait on the warehouse, of everybody, and its clusters; asked every 5 ' +
+          'Running and queued queries of all users on the warehouse, and its clusters. Read every 5 ' +
           'seconds by the server.'
         }
         file={`${run.test_name}-warehouse`}
@@ -87,7 +87,7 @@ export function WarehousePanel(props: {
         decor={decor}
         until={Math.max(props.until ?? 0, end ?? 0)}
         state={{ pending: history.isPending, error: history.error, retry: () => void history.refetch() }}
-        empty="The warehouse has not been polled yet."
+        empty="The warehouse has not been read yet."
         note={w?.name ? <Facts w={w} /> : undefined}
       />
     </div>
@@ -107,7 +107,7 @@ function Facts({ w }: { w: Warehouse }) {
       {w.started_clusters !== null && w.max_cluster_count !== null && (
         <>
           ,{' '}
-          <Term tip="Clusters that run now, of those that the warehouse may start.">
+          <Term tip="Active clusters, of the maximum that the warehouse may start.">
             {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters
           </Term>
         </>

@@ -66,10 +66,10 @@ export function Workers({ run, live, lastMessageAt }: { run: RunDetail; live: Pa
       </header>
       {rows.length === 0 ? (
         <Empty tight title="No worker has reported yet">
-          Each worker reports once a second as soon as its connections are open.
+          Each worker reports once per second after its connections are open.
         </Empty>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, scrollable">
           <table className="table dense">
             <thead>
               <tr>
@@ -167,11 +167,11 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
         <span className="muted note">{rows.length}</span>
       </header>
       {rows.length === 0 ? (
-        <Empty tight title="No worker left figures">
-          The run ended before a worker had measured anything.
+        <Empty tight title="No figures of workers">
+          The run ended before a worker measured anything.
         </Empty>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, scrollable">
           <table className="table dense">
             <thead>
               <tr>

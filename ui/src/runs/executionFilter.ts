@@ -97,10 +97,11 @@ export function filterProblem(w: ExecutionFilter): string {
     ['over', 'Above'],
     ['upto', 'Up to'],
   ] as const)
-    if (w[n].trim() !== '' && number(w[n]) === undefined) return `${name} is not a number of 0 or more: “${w[n]}”.`;
+    if (w[n].trim() !== '' && number(w[n]) === undefined)
+      return `${name} must be a number of 0 or more, not “${w[n]}”.`;
   const [since, before, over, upto] = [number(w.since), number(w.before), number(w.over), number(w.upto)];
-  if (since !== undefined && before !== undefined && before <= since) return 'Until is not after From.';
-  if (over !== undefined && upto !== undefined && upto <= over) return 'Up to is not more than Above.';
+  if (since !== undefined && before !== undefined && before <= since) return '“Until” must be after “From”.';
+  if (over !== undefined && upto !== undefined && upto <= over) return '“Up to” must exceed “Above”.';
   return '';
 }
 

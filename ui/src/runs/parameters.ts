@@ -40,11 +40,11 @@ export function hiddenValuesNote(binds: Pick<KeptBinds, 'mode' | 'values_shown'>
   if (binds.values_shown) return '';
   switch (binds.mode) {
     case 'plain':
-      return 'The values are kept, and not shown.';
+      return 'The values are stored but not shown.';
     case 'masked':
-      return 'Types and lengths were kept, and no values: the template says binds: masked.';
+      return 'Types and lengths were stored without values, because the template sets binds: masked.';
     default:
-      return 'Nothing was kept of parameters: the template says binds: none, or the run is of a version before them.';
+      return 'No parameters were stored, because the template sets binds: none or the run is of an older version.';
   }
 }
 
@@ -52,5 +52,5 @@ export function hiddenValuesNote(binds: Pick<KeptBinds, 'mode' | 'values_shown'>
 export function omittedNote(binds: Pick<KeptBinds, 'left_out'>): string {
   const n = binds.left_out;
   if (!n) return '';
-  return `There was no room for ${exact(n)} further ${n === 1 ? 'execution' : 'executions'} of this run.`;
+  return `No space was left for ${exact(n)} more ${n === 1 ? 'execution' : 'executions'} of this run.`;
 }

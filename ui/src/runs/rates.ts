@@ -5,7 +5,7 @@ import { type Quantity, rate } from '../design/format';
 export const noRate: Quantity = {
   value: '–',
   unit: '',
-  exact: 'No rate: all of the record of these operations is lost, so how long they took together is not known.',
+  exact: 'No rate: the record of these operations is lost.',
 };
 
 /** rateOf returns noRate when the record is lost. */

@@ -6,6 +6,42 @@ export const answerLevel = (
   r: Pick<FindMaxResult, 'found' | 'max_target_qps' | 'max_connections'> | null | undefined,
 ) => (r?.found ? (r.max_target_qps ?? r.max_connections ?? null) : null);
 
+/** levelText names a level of a search. */
+export const levelText = (unit: FindMaxResult['unit'], n: number): string =>
+  unit === 'rate' ? plain(rate(n)) : `${plain(count(n))} ${n === 1 ? 'connection' : 'connections'}`;
+
+type Steps = Pick<FindMaxStep, 'outcome' | 'target_qps' | 'total_target_connections'>[];
+const levelOf = (s: Steps[number]) => s.target_qps ?? s.total_target_connections;
+
+/**
+ * answerAdvice says what to try when a search ended at its own first level, or below it; '' when its answer lies
+ * between levels that were tried.
+ */
+export function answerAdvice(
+  r: Pick<FindMaxResult, 'found' | 'max_target_qps' | 'max_connections' | 'unit' | 'upper_bound'> & {
+    history: Steps | null;
+  },
+): string {
+  const steps = r.history ?? [];
+  if (steps.length === 0) return '';
+  const found = answerLevel(r);
+  const first = levelOf(steps[0]!);
+  const lowest = Math.min(...steps.map(levelOf));
+  if (found === null)
+    return `No level held, not even ${levelText(r.unit, lowest)}. Try a lower first step, or a higher objective.`;
+  if (found >= r.upper_bound && steps.every((s) => s.outcome === 'STABLE'))
+    return (
+      `Every level held up to ${levelText(r.unit, found)}, the maximum of the search. ` +
+      'Raise the maximum to find the limit.'
+    );
+  if (found <= first && steps.some((s) => levelOf(s) > found))
+    return (
+      `The answer is the first step of the search: nothing above ${levelText(r.unit, found)} held. ` +
+      'Try a lower first step and a smaller increment to see how throughput grows below it.'
+    );
+  return '';
+}
+
 interface Confirmation {
   /** How many steps at the answer's level passed. */
   passes: number;
@@ -30,14 +66,14 @@ export function confirmation(r: FindMaxResult): Confirmation | null {
         of: r.spread.asked,
       }
     : null;
-  const times = at.length === 1 && n === 1 ? 'held once, not repeated' : `held ${n} of ${at.length} times`;
+  const times = at.length === 1 && n === 1 ? 'passed once, not confirmed' : `passed ${n} of ${at.length} times`;
   return {
     passes: n,
     attempts: at.length,
     searches,
     // One failure is measured again before it counts.
     confirmed: r.confirmed && n > 1 && 2 * n > at.length && (!searches || searches.reached === searches.of),
-    text: searches ? `${times}, ${searches.reached} of ${searches.of} searches reach it` : times,
+    text: searches ? `${times}, ${searches.reached} of ${searches.of} searches reached it` : times,
   };
 }
 
@@ -54,11 +90,10 @@ export function levelLabel(
 export function searchHeadline(r: FindMaxResult): string {
   const found = answerLevel(r);
   if (found === null && (r.late_steps ?? 0) > 0 && r.limit === undefined)
-    return 'has no answer: the generator was late';
+    return 'has no answer because the generator was late';
   if (found === null)
-    return r.history?.length ? 'sustains no level that was tried' : 'no step of the search was finished';
-  const level =
-    r.unit === 'rate' ? plain(rate(found)) : `${plain(count(found))} ${found === 1 ? 'connection' : 'connections'}`;
+    return r.history?.length ? 'sustained none of the tested levels' : 'finished no step of the search';
+  const level = levelText(r.unit, found);
   const atLevel = [
     r.unit === 'rate' ? '' : plain(rate(r.qps)),
     r.p95_latency_ms === null ? '' : `P95 ${plain(latency(r.p95_latency_ms))}`,
@@ -69,5 +104,5 @@ export function searchHeadline(r: FindMaxResult): string {
 /** partialAnswer is the answer so far, when a search ended early. */
 export function partialAnswer(r: FindMaxResult): string {
   const attempts = answerLevel(r) !== null || (r.history ?? []).length > 0;
-  return attempts ? `as far as it came, the target ${searchHeadline(r)}` : searchHeadline(r);
+  return attempts ? `so far, the target ${searchHeadline(r)}` : searchHeadline(r);
 }

@@ -12,26 +12,25 @@ const drainSeconds = (s: Pick<Scenario, 'workload'> | undefined): number => {
 const inFlight = (drain: number, open: boolean) =>
   `${
     drain > 0
-      ? `Operations in flight get ${duration(drain)} to end; those that have not ended by then are cancelled`
+      ? `Operations in flight get ${duration(drain)} to finish and are then cancelled`
       : 'Operations in flight are cancelled at once'
-  } and count as failed.${open ? ' What is due and has not begun is dropped, and counted.' : ''}`;
+  } and count as failed.${open ? ' Scheduled operations that have not started are dropped and counted.' : ''}`;
 
 /** stopText says what stopping the run does, and when. */
 export function stopText(scenario: Scenario, status: Status, phase: Phase | null): string {
   const drain = drainSeconds(scenario);
   if (status === 'RUNNING' && (!phase || phase === 'PREPARING'))
-    return 'The set-up is cancelled, and no load begins. The run cannot be resumed.';
+    return 'This cancels the preparation. No load starts, and the run cannot be resumed.';
   const open = scenario.workload.load_mode === 'QPS';
-  const first =
-    status === 'STOPPING' ? 'It takes no new operation any more.' : 'It takes no new operation from now on.';
+  const first = status === 'STOPPING' ? 'The run starts no new operations.' : 'The run will start no new operations.';
   return (
-    `${first} ${inFlight(drain, open)} What it has measured is kept; it ends as cancelled, at the latest ` +
-    `about ${duration(drain + 10)} from now, and cannot be resumed.`
+    `${first} ${inFlight(drain, open)} Its measurements are kept. It ends as cancelled within ` +
+    `about ${duration(drain + 10)} and cannot be resumed.`
   );
 }
 
 /** stopMatrixText is stopText for a matrix, of which only the workload is known. */
 export const stopMatrixText = (scenario: Pick<Scenario, 'workload'> | undefined): string =>
-  'The run under way takes no new operation. ' +
-  `${inFlight(drainSeconds(scenario), scenario?.workload.load_mode === 'QPS')} The targets after it are ` +
-  'not run.';
+  'The current run starts no new operations. ' +
+  `${inFlight(drainSeconds(scenario), scenario?.workload.load_mode === 'QPS')} The remaining targets are ` +
+  'skipped.';

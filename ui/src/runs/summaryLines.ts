@@ -11,7 +11,7 @@ export function connectionsLine(c: Summary['connections'] | Payload['connections
     ...some(c.refused, 'refused'),
     ...some(c.reopened, 'reopened'),
     ...some('missing' in c ? c.missing : undefined, 'missing now'),
-    ...some('most_missing' in c ? c.most_missing : undefined, 'missing at once, at most'),
+    ...some('most_missing' in c ? c.most_missing : undefined, 'missing at most'),
   ];
   return problems.length ? `Connections: ${problems.join(', ')}.` : null;
 }
@@ -23,7 +23,7 @@ const maxNotes = 8;
 export function summaryLines(s: Summary): string[] {
   const notes = s.validity_detail?.notes ?? [];
   const lines = notes.slice(0, maxNotes);
-  if (notes.length > maxNotes) lines.push(`${exact(notes.length - maxNotes)} more notes are under Environment.`);
+  if (notes.length > maxNotes) lines.push(`${exact(notes.length - maxNotes)} more notes: see Environment.`);
   // Runs of versions without codes have it among their notes.
   const told = s.validity_detail?.note_details?.some((n) => n.code === 'finished_late') ?? notes.length > 0;
   if (s.finished_late && !told)

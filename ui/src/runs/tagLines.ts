@@ -16,8 +16,8 @@ export function parseTags(lines: string): Tags | string {
     const at = line.indexOf(':');
     const key = line.slice(0, Math.max(0, at)).trim();
     const value = line.slice(at + 1).trim();
-    if (at < 1 || !key || !value) return `Line ${i + 1} is no tag: write it as name:value.`;
-    if (tags.has(key)) return `Line ${i + 1} gives ${key} a second value.`;
+    if (at < 1 || !key || !value) return `Line ${i + 1} is not a tag. Use the form name:value.`;
+    if (tags.has(key)) return `Line ${i + 1} repeats the tag ${key}.`;
     tags.set(key, value);
   }
   return Object.fromEntries(tags);

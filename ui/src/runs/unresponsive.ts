@@ -27,7 +27,7 @@ export function allSilent(live: { workers?: Payload['workers'] }): boolean {
 export function silenceText(live: Payload | null, w: { silent_since: string | null }): string | null {
   if (!live || !w.silent_since) return null;
   const s = Math.round((Date.parse(live.timestamp) - Date.parse(w.silent_since)) / 1000);
-  return `nothing heard for ${Math.max(0, s)} s`;
+  return `no report for ${Math.max(0, s)} s`;
 }
 
 /** loadEnds says of each node that cannot be reached until when its load goes on at the latest. */
@@ -38,7 +38,7 @@ function loadEnds(rows: NonNullable<Payload['workers']>): string[] {
     if (at && at > (by.get(w.node_id) ?? '')) by.set(w.node_id, at);
   }
   const until = (at: string) => timeOfDay(at).slice(0, 8);
-  return [...by].map(([node, at]) => `${node} cannot be reached; its load ends by ${until(at)} at the latest.`);
+  return [...by].map(([node, at]) => `${node} cannot be reached. Its load stops by ${until(at)} at the latest.`);
 }
 
 /** unresponsive summarizes workers that cannot be reached, or were silent for 30 s; null without any. */
@@ -55,7 +55,7 @@ export function unresponsive(live: Payload | null, now: number): Unresponsive | 
       : [
           `${ids
             .slice(0, 5)
-            .map((w) => `${w.worker_id} (last heard of ${ago(w.last_heartbeat, now)})`)
+            .map((w) => `${w.worker_id} (last report ${ago(w.last_heartbeat, now)})`)
             .join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}: ${what}`,
         ];
   return {
@@ -65,9 +65,9 @@ export function unresponsive(live: Payload | null, now: number): Unresponsive | 
       ...loadEnds(rows),
       ...say(
         unhealthy.filter((w) => w.health === 'STALE'),
-        'the last figures are still shown; after 60 s of silence a worker counts as dead.',
+        'the page shows their last figures. A worker counts as dead after 60 s without a report.',
       ),
-      ...say(dead, 'left out of the live figures. What was recorded before counts in the final ones.'),
+      ...say(dead, 'excluded from the live figures. Its earlier executions count in the final figures.'),
     ],
   };
 }

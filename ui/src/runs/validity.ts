@@ -61,11 +61,11 @@ export function causesSummary(causes: Pick<ValidityCause, 'cause'>[]): string {
   const lost = causes.some((c) => lossCauses.has(c.cause));
   const isGeneratorFault = causes.some((c) => generatorCauses.has(c.cause));
   if (isGeneratorFault && lost)
-    return "These figures may show the generator's limit rather than the table's, and part of the run is missing.";
-  if (isGeneratorFault) return "These figures may show the generator's limit rather than the table's.";
+    return 'These figures may show the limit of the generator, not of the table, and part of the run is missing.';
+  if (isGeneratorFault) return 'These figures may show the limit of the generator, not of the table.';
   if (lost) return 'Part of this run is missing from its figures.';
   if (causes.some((c) => c.cause === 'nothing_measured')) return 'Nothing was measured.';
-  return 'Something speaks against these figures.';
+  return 'These figures may be unreliable.';
 }
 
 export interface Interval {
@@ -122,18 +122,17 @@ export function coverageText(
   causes: ValidityCause[],
   lastSeen: number | null,
 ): string | null {
-  const chartNote =
-    lastSeen === null ? '' : ` The charts go to ${Math.round(lastSeen)} s: they show what was seen live.`;
+  const chartNote = lastSeen === null ? '' : ` The charts show the live data up to ${Math.round(lastSeen)} s.`;
   if (s.operations === 0)
     return run.total_ops > 0 && s.accounting.recorded === 0
-      ? `${exact(run.total_ops)} operations were seen live, and the record holds none of them: there are no exact ` +
-          `figures.${chartNote}`
+      ? `${exact(run.total_ops)} operations were seen live, but the record contains none of them, so there are no ` +
+          `exact figures.${chartNote}`
       : null;
   if (!s.record_partial) return null;
   if (s.covered_seconds === null)
     return (
-      `The figures hold ${exact(s.operations)} operations of run workers whose record is there. There is no second ` +
-      `of which all of the record is there, so there are no rates.${chartNote}`
+      `The figures cover ${exact(s.operations)} operations of run workers with a complete record. No second is ` +
+      `complete, so there are no rates.${chartNote}`
     );
   const planned = run.scenario_config.workload.duration_seconds;
   const of = planned > 0 && run.scenario_config.workload.load_mode.startsWith('FIND_MAX') === false;
@@ -146,15 +145,15 @@ export function coverageText(
     .sort((a, b) => a - b)[0];
   const where = begin === undefined || end === undefined ? '' : `, from ${Math.round(begin)} s to ${Math.round(end)} s`;
   return (
-    `The figures hold ${exact(s.operations)} operations${where}; rates are taken over ` +
-    `${duration(s.covered_seconds)}${of ? ` of the ${duration(planned)} that were to be measured` : ''}, of which ` +
-    `all of the record is there.${chartNote}`
+    `The figures cover ${exact(s.operations)} operations${where}. Rates cover the ` +
+    `${duration(s.covered_seconds)}${of ? ` of ${duration(planned)}` : ''} whose ` +
+    `record is complete.${chartNote}`
   );
 }
 
 /** incompleteRecordText says what an incomplete record lacks; nothing is added after the figures were computed. */
 export function incompleteRecordText(run: Pick<RunDetail, 'summary'>): string {
-  return run.summary ? 'a part of the record is lost' : 'as far as the record has come to the server';
+  return run.summary ? 'a part of the record is lost' : 'based on the part of the record that has reached the server';
 }
 
 /** partialThresholdText says what a passed threshold covers in a run that did not complete; null otherwise. */
@@ -162,9 +161,9 @@ export const partialThresholdText = (
   run: Pick<RunDetail, 'status'>,
   t: { passed: boolean; reason?: string },
 ): string | null =>
-  t.passed && run.status !== 'COMPLETED' ? (t.reason ?? 'met so far; the run did not complete') : null;
+  t.passed && run.status !== 'COMPLETED' ? (t.reason ?? 'passed so far; the run did not complete') : null;
 
 /** targetText describes the target; '' when the run ended before it was read. */
 export const targetText = (e: Pick<Summary['environment'], 'driver' | 'server_version' | 'target_is_local'>): string =>
   [e.driver, e.server_version, e.target_is_local && 'on the same machine'].filter(Boolean).join(' · ') ||
-  'not known: the run ended before it was looked at';
+  'unknown: the run ended before it read the target';

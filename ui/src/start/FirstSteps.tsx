@@ -7,19 +7,21 @@ import { isLive, type Preflight, type RunDetail, type ScenarioDraft } from '../a
 import { usePageTitle, useParam } from '../app/location';
 import { Segments } from '../design/Controls';
 import { Icon } from '../design/icons';
-import { Notice, ProblemNotice } from '../design/States';
+import { Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { explainRun, otherNotes, progressText } from './explanation';
+import { TablePicker } from './TablePicker';
 import './start.css';
 
 const connections = 8;
 
 const ConnectionForm = lazy(() => import('../connections/ConnectionForm').then((m) => ({ default: m.ConnectionForm })));
+const RunPicture = lazy(() => import('./RunPicture'));
 
 /** scenarioOf is the scenario of the first 20 seconds: mixed on a sample table, read-only on a user's table. */
 export function scenarioOf(name: string, connection: string, table: string, sample: boolean): ScenarioDraft {
   return {
     name,
-    description: 'Made by the first steps.',
+    description: 'Created by First steps.',
     target: {
       connection,
       adapter: 'postgres',
@@ -56,7 +58,7 @@ function Step(props: { n: number; title: string; children: ReactNode }) {
   );
 }
 
-/** FirstSteps is the guided path: connect, check, 20 seconds of load, explanation. */
+/** FirstSteps is the guided path: database, table, 20 seconds of load, explanation. */
 export function FirstSteps() {
   usePageTitle('First steps');
   const saved = useConnections();
@@ -64,8 +66,13 @@ export function FirstSteps() {
   const list = (saved.data ?? []).filter((c) => c.driver === 'postgres');
   const [chosen, setChosen] = useParam('connection', '');
   const connection = chosen || list.find((c) => !c.builtin)?.name || list[0]?.name || '';
-  const [sample, setSample] = useState(true);
-  const [table, setTable] = useState('first_steps');
+  const builtin = list.find((c) => c.name === connection)?.builtin ?? false;
+  // A user's own database usually has the table to measure; the built-in one has none.
+  const [mode, setMode] = useState<'sample' | 'own' | null>(null);
+  const sample = mode === null ? builtin : mode === 'sample';
+  const [sampleTable, setSampleTable] = useState('first_steps');
+  const [ownTable, setOwnTable] = useState('');
+  const table = (sample ? sampleTable : ownTable).trim();
   const [checked, setChecked] = useState<{ of: string; found: Preflight } | null>(null);
   const [run, setRun] = useParam('run', '');
   const [connecting, setConnecting] = useState(false);
@@ -74,7 +81,7 @@ export function FirstSteps() {
   const name = `first steps: ${connection}, ${table}`;
   const config = scenarioOf(name, connection, table, sample);
   const subject = JSON.stringify(config);
-  const ready = checked?.of === subject && checked.found.ok;
+  const findings = checked?.of === subject ? checked.found : null;
 
   const act = async (what: string, f: () => Promise<void>) => {
     setBusy(what);
@@ -87,38 +94,43 @@ export function FirstSteps() {
       setBusy('');
     }
   };
-  const look = () =>
-    act('look', async () => {
-      const found = await api.post('/api/preflight', { body: { scenario: config, trial: false } });
-      setChecked({ of: subject, found: found });
-    });
-  const start = () =>
-    act('run', async () => {
-      const before = templates.data?.find((t) => t.name === name);
-      const t = before
-        ? await api.put('/api/templates/{id}', {
-            path: { id: before.template_id },
-            body: { config: config, version: before.version },
-          })
-        : await api.post('/api/templates', { body: { config: config } });
-      await templates.refetch();
-      const r = await api.post('/api/runs', { body: { template_id: t.template_id, start: true } });
-      setRun(r.run_id);
-    });
+  const check = async () => {
+    const found = await api.post('/api/preflight', { body: { scenario: config, trial: false } });
+    setChecked({ of: subject, found });
+    return found.ok;
+  };
+  const start = async () => {
+    if (!(await check())) return;
+    setBusy('run');
+    const before = templates.data?.find((t) => t.name === name);
+    const t = before
+      ? await api.put('/api/templates/{id}', {
+          path: { id: before.template_id },
+          body: { config: config, version: before.version },
+        })
+      : await api.post('/api/templates', { body: { config: config } });
+    await templates.refetch();
+    const r = await api.post('/api/runs', { body: { template_id: t.template_id, start: true } });
+    setRun(r.run_id);
+  };
+  const disabled = busy !== '' || !connection || !table;
   return (
     <>
       <header className="page-head">
         <h1>First steps</h1>
-        <span className="sub hide-phone">From a database to a figure, in a minute</span>
+        <span className="sub hide-phone">Measure a table in a minute</span>
       </header>
       <div className="page narrow">
-        <Step n={1} title="A database">
+        <Step n={1} title="Database">
           <div className="row">
             <select
               className="input auto"
               aria-label="Connection"
               value={connection}
-              onChange={(e) => setChosen(e.target.value)}
+              onChange={(e) => {
+                setChosen(e.target.value);
+                setOwnTable('');
+              }}
             >
               {list.map((c) => (
                 <option key={c.connection_id} value={c.name}>
@@ -134,38 +146,60 @@ export function FirstSteps() {
             </OperatorOnly>
           </div>
         </Step>
-        <Step n={2} title="A table">
+        <Step n={2} title="Table">
           <Segments
             label="Table"
             value={sample ? 'make' : 'own'}
             options={[
-              { value: 'make', label: 'Make a sample table' },
-              { value: 'own', label: 'Read one of mine' },
+              { value: 'own', label: 'Read an existing table' },
+              { value: 'make', label: 'Create a sample table' },
             ]}
-            onChange={(v) => setSample(v === 'make')}
+            onChange={(v) => setMode(v === 'make' ? 'sample' : 'own')}
           />
-          <input
-            className="input mono auto"
-            aria-label="Name of the table"
-            value={table}
-            spellCheck={false}
-            onChange={(e) => setTable(e.target.value)}
-          />
+          {sample ? (
+            <input
+              className="input mono auto"
+              aria-label="Name of the table"
+              value={sampleTable}
+              spellCheck={false}
+              onChange={(e) => setSampleTable(e.target.value)}
+            />
+          ) : (
+            connection && (
+              <TablePicker key={connection} connection={connection} value={ownTable} onChange={setOwnTable} />
+            )
+          )}
           <p className="muted">
             {sample
-              ? '100 000 rows are loaded if there is no such table; it is read and written.'
-              : 'Rows are read by their key, and nothing is written.'}
+              ? 'Loadstone creates the table with 100 000 rows if it does not exist. The run reads and writes it.'
+              : 'The run reads rows by their key. It writes nothing.'}
           </p>
         </Step>
-        <Step n={3} title="A look before">
+        <Step n={3} title="Run for 20 seconds">
           <OperatorOnly>
-            <button type="button" className="btn fit" disabled={busy !== '' || !connection} onClick={() => void look()}>
-              {busy === 'look' ? 'Looking…' : 'Check it, without load'}
-            </button>
+            <div className="row">
+              <button
+                type="button"
+                className="btn primary"
+                disabled={disabled}
+                onClick={() => void act('check', start)}
+              >
+                <Icon name="play" /> {busy === 'run' ? 'Starting…' : busy ? 'Checking…' : 'Check and run'}
+              </button>
+              <button
+                type="button"
+                className="btn"
+                disabled={disabled}
+                onClick={() => void act('check', async () => void (await check()))}
+              >
+                Check only
+              </button>
+            </div>
           </OperatorOnly>
-          {checked?.of === subject && (
+          {!table && <span className="muted">Choose a table first.</span>}
+          {findings && (
             <ul className="checks" aria-label="Checks">
-              {(checked.found.checks ?? []).map((c, i) => (
+              {(findings.checks ?? []).map((c, i) => (
                 <li key={i} className={c.outcome}>
                   <Icon name={c.outcome === 'ok' ? 'check' : c.outcome === 'failed' ? 'alert' : 'warn'} size={14} />
                   <span>
@@ -175,23 +209,10 @@ export function FirstSteps() {
               ))}
             </ul>
           )}
-        </Step>
-        <Step n={4} title="20 seconds of load">
-          <OperatorOnly>
-            <button
-              type="button"
-              className="btn primary fit"
-              disabled={busy !== '' || !ready}
-              onClick={() => void start()}
-            >
-              <Icon name="play" /> {busy === 'run' ? 'Starting…' : 'Run it'}
-            </button>
-          </OperatorOnly>
-          {!ready && !run && <span className="muted">When the check has found nothing wrong.</span>}
           {refused && <ProblemNotice error={refused} />}
         </Step>
-        <Step n={5} title="What it means">
-          {run ? <Result id={run} /> : <span className="muted">It is said here when the run has ended.</span>}
+        <Step n={4} title="Result">
+          {run ? <Result id={run} /> : <span className="muted">The result appears here when the run finishes.</span>}
         </Step>
       </div>
       {connecting && (
@@ -210,19 +231,16 @@ export function FirstSteps() {
 function Result({ id }: { id: string }) {
   const run = useRun(id, false);
   if (run.error && !run.data) return <ProblemNotice error={run.error} />;
-  if (!run.data) return <span className="muted">…</span>;
+  if (!run.data) return <SkeletonRows rows={2} />;
   const r: RunDetail = run.data;
-  const page = (
-    <p>
-      <Link href={`/runs/${id}`}>{isLive(r) ? 'Watch it live' : 'Its page has everything'}</Link>
-    </p>
-  );
   const s = r.summary;
   if (isLive(r) || r.status === 'PREPARED' || (!s && r.status === 'COMPLETED'))
     return (
       <div role="status">
         <p>{progressText(r)}</p>
-        {page}
+        <p>
+          <Link href={`/runs/${id}`}>Watch the run live</Link>
+        </p>
       </div>
     );
   const m = explainRun({
@@ -239,16 +257,37 @@ function Result({ id }: { id: string }) {
     failed: r.status !== 'COMPLETED',
   });
   return (
-    <div role="status" className="stack tightly">
-      {m.sentences.map((x) => (
-        <p key={x}>{x}</p>
-      ))}
-      {r.simulated && <Notice>The target is a stand-in: its figures say nothing about a real database.</Notice>}
-      {page}
-      <p>
-        {m.next && <Link href={`/templates/new?example=${m.next}`}>Where is the limit?</Link>} · The template of this
-        run is kept: <Link href={`/templates/${r.template_id ?? ''}`}>change it</Link>, or{' '}
-        <Link href="/templates/gallery">ask something else</Link>.
+    <div className="stack">
+      <div className="result-columns">
+        <div role="status" className="stack tightly">
+          {m.sentences.map((x) => (
+            <p key={x}>{x}</p>
+          ))}
+          {r.simulated && <Notice>The target is simulated. Its figures say nothing about a real database.</Notice>}
+        </div>
+        {(s?.operations ?? 0) > 0 && (
+          <Suspense fallback={<SkeletonRows rows={6} />}>
+            <RunPicture run={r} />
+          </Suspense>
+        )}
+      </div>
+      <div className="row" role="group" aria-label="Next questions">
+        {m.next === 'limit' && (
+          <Link href={`/templates/new?from=${id}&ask=limit`} className="btn primary">
+            Where is the limit?
+          </Link>
+        )}
+        <Link href={`/runs/${id}?tab=why`} className="btn">
+          Why this result?
+        </Link>
+        <Link href={`/history?selected=${id}`} className="btn">
+          Compare with another run
+        </Link>
+      </div>
+      <p className="muted">
+        <Link href={`/runs/${id}`}>Open the run</Link> ·{' '}
+        <Link href={`/templates/${r.template_id ?? ''}`}>Change its template</Link> ·{' '}
+        <Link href={`/templates/gallery?like=${id}`}>More questions</Link>
       </p>
     </div>
   );

@@ -30,24 +30,25 @@ interface RunExplanation {
 
 /** progressText says what an unfinished run does now. */
 export function progressText(r: Pick<RunDetail, 'phase' | 'status' | 'waiting' | 'live'>): string {
-  if (r.status === 'PREPARED') return r.waiting ? `It waits: ${r.waiting.reason}` : 'It is about to start.';
+  if (r.status === 'PREPARED')
+    return r.waiting ? `The run is waiting: ${r.waiting.reason}` : 'The run is about to start.';
   const live = r.live;
   const left = live?.timing.phase_remaining_seconds ?? null;
   const more = !left ? '' : ` About ${duration(Math.ceil(left))} left.`;
   switch (live?.phase ?? r.phase) {
     case 'WARMUP':
-      return `It warms up: operations are sent, and none counts yet.${more}`;
+      return `Warming up: operations run but do not count yet.${more}`;
     case 'MEASUREMENT':
       return live && live.ops.total > 0
-        ? `It is measured: ${plain(rate(live.ops.current_per_sec))} now.${more}`
-        : `It is measured, and no operation has ended yet.${more}`;
+        ? `Measuring: ${plain(rate(live.ops.current_per_sec))} now.${more}`
+        : `Measuring: no operation has finished yet.${more}`;
     case 'COOLDOWN':
-      return 'The load has ended; what was in flight is waited for.';
+      return 'The load has ended. The run is waiting for operations in flight.';
     case 'PROCESSING':
-      return 'The load has ended; the exact figures are being computed.';
+      return 'The load has ended. Loadstone is computing the exact figures.';
     default: {
       const p = live?.prepare ?? null;
-      const step = prepareSteps[stepOf(p)]?.now ?? 'It is being prepared';
+      const step = prepareSteps[stepOf(p)]?.now ?? 'Preparing the run';
       const far = p && p.rows_total > 0 ? `, ${plain(count(p.rows_done))} of ${plain(count(p.rows_total))}` : '';
       const still = p?.remaining_seconds;
       return `${step}${far}.${still ? ` About ${duration(Math.ceil(still))} left.` : ''}`;
@@ -65,36 +66,38 @@ export function explainRun(f: FirstFigures): RunExplanation {
     return {
       sentences: [
         f.failed
-          ? 'The run ended before an operation was measured: its page says why, and what to do.'
-          : 'No operation was measured, so there is nothing to read from it.',
+          ? 'The run ended before its measurement. Its page shows the cause and the fix.'
+          : 'No operation was measured, so there is no result.',
       ],
       next: '',
     };
   const sentences = [
-    `${plain(count(f.operations))} operations were measured: ${plain(rate(f.qps))}, over ${f.connections} ` +
-      `${f.connections === 1 ? 'connection' : 'connections'} that each issued the next as soon as the last had ended.`,
-    'That is what these connections got, not the most that the table can take: more connections may get more, ' +
-      'or only wait longer.',
+    `The run measured ${plain(count(f.operations))} operations: ${plain(rate(f.qps))} over ${f.connections} ` +
+      `${f.connections === 1 ? 'connection' : 'connections'}. Each connection sent its next operation as soon as ` +
+      'the last one had ended.',
+    'This is the throughput of these connections, not the limit of the table. More connections may bring more ' +
+      'throughput, or only longer waits.',
   ];
   if (f.p95_ms !== null)
     sentences.push(
-      `95 of 100 operations took ${plain(latency(f.p95_ms))} or less; the slowest are on the page of the run.`,
+      `95 of 100 operations took ${plain(latency(f.p95_ms))} or less. The page of the run lists the slowest ones.`,
     );
   sentences.push(
     (f.error_rate ?? 0) > 0
-      ? `${plain(errorRate(f.error_rate))} of them failed. ` +
-          'Look at their messages first: a fast error makes figures look good.'
-      : 'None of them failed.',
+      ? `${plain(errorRate(f.error_rate))} of the operations failed. ` +
+          'Read their messages first, because fast errors make figures look good.'
+      : 'No operation failed.',
   );
   if (f.verdict === 'DEGRADED')
     sentences.push([causesSummary(f.causes), ...f.causes.slice(0, 3).map((c) => `${capitalize(c.detail)}.`)].join(' '));
   else if (f.verdict === 'VALID')
     sentences.push(
       f.local
-        ? 'Loadstone had time to spare. Database and load shared a machine, though: on one of its own it may do better.'
-        : 'Loadstone had time to spare: the figures are those of the database, and of the way to it.',
+        ? 'Loadstone was fast enough. The database shared its machine with the load, so it may be faster on its own.'
+        : 'Loadstone was fast enough, so the figures describe the database and its network.',
     );
   sentences.push(...f.notes);
-  if (!f.passed) sentences.push('A threshold was not met, or the run did not end as it should: its page says which.');
+  if (!f.passed)
+    sentences.push('A threshold failed, or the run did not complete. The page of the run shows the cause.');
   return { sentences, next: (f.error_rate ?? 0) > 0 || f.failed ? '' : 'limit' };
 }

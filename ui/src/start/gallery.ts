@@ -16,56 +16,58 @@ export interface Question {
   question: string;
   answer: string;
   source: string;
+  /** The workload brings its own tables, so that it takes over only the connection of an earlier run. */
+  ownTables?: true;
 }
 
 export const questions: Question[] = [
   {
     id: 'lookups',
     question: 'How many lookups per second?',
-    answer: 'Reads rows by their key and searches for the rate at which the P95 leaves 10 ms.',
+    answer: 'Reads rows by key and finds the highest rate with a P95 below 10 ms.',
     source: lookups,
   },
   {
     id: 'mix',
-    question: 'How does it do under a mix of reads and writes?',
-    answer: 'Lookups, scans, inserts and updates over 16 connections, for 20 seconds.',
+    question: 'How does it perform with reads and writes?',
+    answer: 'Lookups, scans, inserts and updates over 16 connections for 20 seconds.',
     source: firstRun,
   },
   {
     id: 'rate',
     question: 'What is the latency at my rate?',
-    answer: 'Operations arrive on a schedule, as users do, whether or not the last one has ended.',
+    answer: 'Open loop: operations arrive on a schedule, as users do, even if earlier ones have not ended.',
     source: openLoop,
   },
   {
     id: 'limit',
     question: 'Where is the limit?',
-    answer: 'Adds connections in steps until throughput stops growing, and repeats the answer.',
+    answer: 'Adds connections in steps until throughput stops growing, then confirms the answer.',
     source: findMax,
   },
   {
     id: 'rules',
     question: 'When does it become too slow?',
-    answer: 'A rate that climbs, and rules of the run’s own that stop it: slow seconds, failures, slow updates.',
+    answer: 'Raises the rate until a rule stops the run: slow seconds, failures or slow updates.',
     source: rules,
   },
   {
     id: 'index',
-    question: 'What does an index bring?',
-    answer: 'Your query by a column without an index: run it, make the index, run it again, compare the two.',
+    question: 'What does an index gain?',
+    answer: 'Queries by a column without an index. Run it, create the index, run it again and compare.',
     source: indexed,
   },
   {
     id: 'hybrid',
     question: 'Hybrid or standard table?',
-    answer:
-      'One workload on Snowflake’s table types and Postgres, one after another, compared. Begins with a stand-in.',
+    answer: 'The same workload on Postgres and on the table types of Snowflake, compared. Starts on a stand-in.',
     source: tableTypes,
+    ownTables: true,
   },
   {
     id: 'sql',
-    question: 'How do my own statements do?',
-    answer: 'SQL of your own with weights, its parameters made by generators.',
+    question: 'How do my own statements perform?',
+    answer: 'Your own SQL with weights. Generators supply the parameters.',
     source: sql,
   },
   {
@@ -73,12 +75,20 @@ export const questions: Question[] = [
     question: 'TPC-C?',
     answer: 'Nine tables, five transactions, and the rate of new orders.',
     source: tpcc,
+    ownTables: true,
   },
   {
     id: 'pgbench',
-    question: 'What would pgbench say?',
-    answer: 'The default script of pgbench, on its own tables.',
+    question: 'How does it compare with pgbench?',
+    answer: 'The default script of pgbench on its own tables.',
     source: tpcb,
+    ownTables: true,
   },
-  { id: 'ycsb', question: 'YCSB?', answer: 'Workload A: half reads, half updates, some records hot.', source: ycsb },
+  {
+    id: 'ycsb',
+    question: 'YCSB?',
+    answer: 'Workload A: half reads, half updates, with some hot records.',
+    source: ycsb,
+    ownTables: true,
+  },
 ];

@@ -109,7 +109,7 @@ export function BindRow(props: {
         <div className="problem">
           <span>
             {props.fault.message}.
-            {props.place?.column && ` It is for ${props.place.relation!.name}.${props.place.column.name}.`} Cure:{' '}
+            {props.place?.column && ` It is for ${props.place.relation!.name}.${props.place.column.name}.`} Fix:{' '}
             {props.fault.hint}.
           </span>
         </div>
@@ -118,7 +118,9 @@ export function BindRow(props: {
         <div className="bind-samples" aria-label={`Samples of :${b.name}`}>
           {shown.length > 0
             ? shown.map((v, i) => <code key={i}>{v ?? 'NULL'}</code>)
-            : props.sample?.needs_table && <span className="muted">Its values are those of the table: try it.</span>}
+            : props.sample?.needs_table && (
+                <span className="muted">Its values come from the table. Press “Try it”.</span>
+              )}
         </div>
       )}
     </div>

@@ -74,7 +74,7 @@ export default function StatementsField({ path, plain }: { path: string; plain: 
       )}
       {list.length === 0 && (
         <p className="muted">
-          No statement yet. Write one with parameters like <code>:id</code>; they are found by themselves.
+          No statement yet. Write one with parameters like <code>:id</code>; Loadstone detects them.
         </p>
       )}
       {list.map((s, i) => (
@@ -135,7 +135,7 @@ function Group(props: EntryProps & { share: number; all: Statement[] }) {
       </div>
       {inner ? (
         <div className="stack inner">
-          <span className="muted note">One transaction: its statements are executed one after the other.</span>
+          <span className="muted note">One transaction. Its statements execute in order.</span>
           {(s.binds ?? []).length > 0 && (
             <Parameters
               binds={s.binds!}
@@ -294,7 +294,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
             <Icon name="play" size={12} /> {busy ? 'Trying…' : 'Try it'}
           </button>
           <span className="muted note">
-            Explains it with values of its generators and, if it only reads, executes it once. Nothing is written.
+            Explains the statement with generated values and, if it is read-only, executes it once. Nothing is written.
           </span>
         </div>
       </OperatorOnly>
@@ -302,7 +302,7 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
         <Notice tone="warn">
           {production.map((p) => `“${p}”`).join(', ')} is production.{' '}
           <button type="button" className="btn small" onClick={() => void tryIt(production)}>
-            Try it on production all the same
+            Try it on production anyway
           </button>
         </Notice>
       ) : (
@@ -384,7 +384,7 @@ function Parameters(props: {
       ))}
       {!props.plain && samples.error && (
         <span className="muted note">
-          Samples could not be made: {asProblem(samples.error).message} <Link href="/plugins">Plugins</Link>
+          Samples could not be generated: {asProblem(samples.error).message} <Link href="/plugins">Plugins</Link>
         </span>
       )}
     </div>

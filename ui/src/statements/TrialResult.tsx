@@ -7,7 +7,7 @@ import { asSentence, problemText } from '../design/sentences';
 export function TrialResult({ trial: t, stale }: { trial: StatementTrial; stale: boolean }) {
   return (
     <div className="tried stack tightly" role="status">
-      {stale && <span className="muted note">This is of the statement as it was: try it again.</span>}
+      {stale && <span className="muted note">This result is of the earlier text. Try it again.</span>}
       {(t.problems ?? []).map((p) => (
         <Notice key={p.message} tone="bad">
           <pre className="said">{p.message}</pre> {asSentence(p.hint)}
@@ -18,7 +18,7 @@ export function TrialResult({ trial: t, stale }: { trial: StatementTrial; stale:
       ))}
       {t.failed && (
         <Notice tone="bad">
-          <strong>It failed.</strong> {(t.faults ?? []).length === 0 && problemText(t.failed)}
+          <strong>The statement failed.</strong> {(t.faults ?? []).length === 0 && problemText(t.failed)}
           {(t.faults ?? []).map((f) => (
             <div key={f.parameter}>
               <code>:{f.parameter}</code>
@@ -37,7 +37,7 @@ export function TrialResult({ trial: t, stale }: { trial: StatementTrial; stale:
             <span className="muted">in {plain(latency(t.elapsed_ms))}, undone</span>
           </div>
           {(t.columns ?? []).length > 0 && (
-            <div className="table-wrap" tabIndex={0} role="group" aria-label="Rows, a table that scrolls">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Rows, scrollable">
               <table className="table rows">
                 <thead>
                   <tr>

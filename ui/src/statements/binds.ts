@@ -45,7 +45,7 @@ export const generators: Record<string, { label: string; fields: GeneratorField[
     start: { min: 1, max: 100_000 },
   },
   zipfian: {
-    label: 'Zipfian: few numbers often',
+    label: 'Zipfian: few numbers occur often',
     fields: [number('min', 'From'), number('max', 'To'), number('theta', 'Skew', '0.99')],
     start: { min: 1, max: 100_000 },
   },
@@ -65,7 +65,7 @@ export const generators: Record<string, { label: string; fields: GeneratorField[
     label: 'One of a list',
     fields: [
       { name: 'values', label: 'Values', kind: 'values', placeholder: 'new, paid, cancelled' },
-      { name: 'weights', label: 'Weights', kind: 'numbers', placeholder: 'all alike' },
+      { name: 'weights', label: 'Weights', kind: 'numbers', placeholder: 'equal' },
     ],
     start: { values: ['a', 'b'] },
   },

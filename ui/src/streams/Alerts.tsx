@@ -19,16 +19,16 @@ export function Alerts({ alerts }: { alerts: StreamAlert[] }) {
       </header>
       {alerts.length === 0 ? (
         <Empty tight icon="info" title="No rule has fired">
-          What a query gives to a sink of the type GUARDRAIL or WEBHOOK is listed here, as long as this server runs.
+          Rows that queries sent to a GUARDRAIL or WEBHOOK sink since this server started appear here.
         </Empty>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Alerts, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Alerts, scrollable">
           <table className="table">
             <thead>
               <tr>
                 <th>When</th>
                 <th>Rule</th>
-                <th>What it did</th>
+                <th>Action</th>
                 <th>Row</th>
               </tr>
             </thead>
@@ -56,8 +56,8 @@ export function Alerts({ alerts }: { alerts: StreamAlert[] }) {
 }
 
 function AlertOutcome({ alert: a }: { alert: StreamAlert }) {
-  if (a.failure) return <span className="badge bad">{a.run_id ? 'Could not stop it' : 'Not posted'}</span>;
-  if (!a.run_id) return <span className="badge ok">Posted</span>;
+  if (a.failure) return <span className="badge bad">{a.run_id ? 'Could not stop it' : 'Not sent'}</span>;
+  if (!a.run_id) return <span className="badge ok">Sent</span>;
   return (
     <span className="row">
       <span className="badge warn">Stopped a run</span> <Link href={`/runs/${a.run_id}`}>to the run</Link>

@@ -41,7 +41,7 @@ export function Catalog(props: Props) {
     act: () =>
       props.ask({
         title: `Drop ${what} ${name}?`,
-        body: 'It is dropped if nothing refers to it; nothing else is.',
+        body: 'It is dropped only if nothing refers to it.',
         verb: `Drop ${what}`,
         act: async () => {
           await execute(statement);
@@ -62,12 +62,12 @@ export function Catalog(props: Props) {
           <td className="cell">{schemaOf(s.columns)}</td>
           <td>
             {s.physical.length === 0 ? (
-              <span className="muted">none: nothing can be read from it</span>
+              <span className="muted">none, so it cannot be read</span>
             ) : (
               s.physical.map((p) => (
                 <span key={p.id} className="row physical">
                   <span className="chip">{p.type}</span>
-                  <span title="Its id, by which it is dropped">#{p.id}</span>
+                  <span title="The id for DROP">#{p.id}</span>
                   {p.placement && <span className="muted">on {p.placement}</span>}
                   <ActionsMenu
                     small
@@ -98,7 +98,7 @@ export function Catalog(props: Props) {
             <span className="chip">{s.type}</span>
             {s.placement && <span className="muted"> on {s.placement}</span>}
           </td>
-          <td className="cell">{schemaOf(s.columns) || <span className="muted">those of the query</span>}</td>
+          <td className="cell">{schemaOf(s.columns) || <span className="muted">columns of the query</span>}</td>
           <td className="num">
             <ActionsMenu
               small
@@ -149,7 +149,7 @@ export function Catalog(props: Props) {
       <>
         <th>Worker</th>
         <th>State</th>
-        <th className="num" title="How many fragments of queries it runs, and how many it may">
+        <th className="num" title="Fragments of queries, and the maximum">
           Slots used
         </th>
       </>
@@ -166,11 +166,11 @@ export function Catalog(props: Props) {
         </div>
       </header>
       {rows[tab].length === 0 ? (
-        <Empty tight icon="search" title={total > 0 ? `Nothing has “${search}” in it` : empty[tab][0]}>
+        <Empty tight icon="search" title={total > 0 ? `No match for “${search}”` : empty[tab][0]}>
           {total === 0 && empty[tab][1]}
         </Empty>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Catalog, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Catalog, scrollable">
           <table className="table">
             <thead>
               <tr>{heads[tab]}</tr>
@@ -186,7 +186,7 @@ export function Catalog(props: Props) {
 const empty: Record<Tab, [string, ReactNode]> = {
   sources: [
     'No source',
-    'CREATE LOGICAL SOURCE names columns; CREATE PHYSICAL SOURCE says where their rows come from.',
+    'CREATE LOGICAL SOURCE defines the columns. CREATE PHYSICAL SOURCE defines where the rows come from.',
   ],
   sinks: ['No sink', 'CREATE SINK name TYPE PRINT shows rows on this page; GUARDRAIL stops runs, WEBHOOK posts rows.'],
   workers: ['No worker', 'Queries run in the process of a server.'],

@@ -20,7 +20,7 @@ export function Flow({ picture, label }: { picture: FlowDiagram; label: string }
   const width = Math.max(0, ...[...at.values()].map((p) => p.x + box.w)) + box.pad;
   const height = Math.max(0, ...[...at.values()].map((p) => p.y + p.h)) + box.pad;
   return (
-    <div className="flow" tabIndex={0} role="group" aria-label={`${label}, a picture that scrolls`}>
+    <div className="flow" tabIndex={0} role="group" aria-label={`${label}, scrollable`}>
       <div style={{ width, height }}>
         <svg width={width} height={height} aria-hidden="true">
           {arrows.map((a) => {

@@ -5,7 +5,7 @@ export function Gallery({ onPick }: { onPick: (text: string) => void }) {
   return (
     <section className="panel gallery" aria-label="Examples">
       <header>
-        <h2>Begin with</h2>
+        <h2>Examples</h2>
       </header>
       <ul>
         {gallery.map((g) => (

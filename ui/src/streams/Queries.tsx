@@ -44,10 +44,10 @@ export function Queries(props: {
     props.ask({
       title: over ? `Drop query ${q.name}?` : graceful ? `Stop and drain ${q.name}?` : `Stop ${q.name} now?`,
       body: over
-        ? 'It has ended. Its name is free then, and its failure is not shown any more.'
+        ? 'The query has ended. This removes it from the list and frees its name.'
         : graceful
-          ? 'Its sources stop first; rows on their way and open windows still reach the sink. Then it is dropped.'
-          : 'Rows on their way and open windows are lost. It is dropped, and cannot be brought back.',
+          ? 'Its sources stop first. Rows in flight and open windows still reach the sink. Then the query is dropped.'
+          : 'Rows in flight and open windows are lost. You cannot undo this.',
       verb: over ? 'Drop query' : graceful ? 'Stop and drain' : 'Stop now',
       act: async () => {
         await execute(`DROP QUERY ${quotedName(q.name)} ${graceful ? 'GRACEFUL' : 'FORCEFUL'}`);
@@ -59,7 +59,7 @@ export function Queries(props: {
   const resume = (q: StreamQuery) =>
     props.ask({
       title: `Resume query ${q.name}?`,
-      body: 'It starts again from its sources, with your rights: you are its creator from then on.',
+      body: 'The query restarts from its sources with your permissions. You become its owner.',
       verb: 'Resume query',
       act: async () => {
         await execute(`RESUME QUERY ${quotedName(q.name)}`);
@@ -77,14 +77,14 @@ export function Queries(props: {
       </header>
       {all.length === 0 ? (
         <Empty tight icon="streams" title="No continuous query">
-          A <code>SELECT … INTO</code> a sink is one. It runs until its sources end or it is dropped.
+          A <code>SELECT … INTO</code> a sink creates one. It runs until its sources end or you drop it.
         </Empty>
       ) : fit.length === 0 ? (
         <Empty tight icon="search" title="No query matches">
-          None has “{search}” in its name, its sink or its state.
+          No query has “{search}” in its name, sink or state.
         </Empty>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Continuous queries, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Continuous queries, scrollable">
           <table className="table">
             <thead>
               <tr>
@@ -93,10 +93,10 @@ export function Queries(props: {
                 <th>Sink</th>
                 <th className="num">Rows in</th>
                 <th className="num">Rows out</th>
-                <th className="num" title="How far the newest row is behind the clock of the server">
+                <th className="num" title="Age of the newest row">
                   Lag
                 </th>
-                <th className="num" title="What windows, joins and LAG hold in memory">
+                <th className="num" title="Memory of windows, joins and LAG">
                   State held
                 </th>
                 <th>Last row out</th>
@@ -128,12 +128,12 @@ export function Queries(props: {
                     <StateBadge query={q} />
                     {q.trouble && (
                       <span className="second warn-text" title={q.trouble.message}>
-                        its sink takes no rows
+                        its sink accepts no rows
                       </span>
                     )}
                     {q.waiting && (
                       <span className="second warn-text" title={q.waiting}>
-                        a source waits
+                        a source is waiting
                       </span>
                     )}
                   </td>

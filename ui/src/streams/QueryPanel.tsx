@@ -8,7 +8,7 @@ import { Flow } from './Flow';
 import { hasEnded, lagOf, lossCounts, planDiagram, queryDiagram, splitFailure, states } from './model';
 import { StateBadge } from './Queries';
 
-const failures = (n: number) => (n === 1 ? 'One attempt has' : `${n} attempts have`);
+const failures = (n: number) => (n === 1 ? '1 attempt' : `${n} attempts`);
 
 /** QueryPanel shows one query: its flow, totals and last output. */
 export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; onClose: () => void }) {
@@ -37,9 +37,9 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
         {q.failure && <Failure query={q} />}
         {q.trouble && (
           <Notice tone="warn">
-            Its sink takes no rows, and is tried again: {q.trouble.message}. {failures(q.trouble.attempts)} failed, the
+            The sink accepts no rows. Loadstone retries: {q.trouble.message}. {failures(q.trouble.attempts)} failed, the
             first <span title={dateTime(q.trouble.since)}>{ago(q.trouble.since)}</span>. Its sources wait meanwhile
-            {/\bON\s+OVERFLOW\s+DROP\b/i.test(q.statement) && '; rows for which there is no room are dropped'}.
+            {/\bON\s+OVERFLOW\s+DROP\b/i.test(q.statement) && '; rows beyond the buffer are dropped'}.
           </Notice>
         )}
         {q.waiting && <Notice tone="warn">A source of it waits: {q.waiting}.</Notice>}
@@ -47,20 +47,24 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
         {l ? (
           <p className="note">
             {count(l.in).exact} rows in, {count(l.out).exact} out
-            {!hasEnded(q) && `; ${plain(bytes(l.state_bytes))} held in windows, joins and LAG`}.{' '}
+            {!hasEnded(q) && `; ${plain(bytes(l.state_bytes))} in windows, joins and LAG`}.{' '}
             {lost.length > 0 && (
               <strong>{lost.map(([word, n]) => `${n.toLocaleString('en-US')} ${word}`).join(', ')}.</strong>
             )}
           </p>
         ) : (
-          !hasEnded(q) && <p className="note muted">It has no figures here: another server runs it, or nobody yet.</p>
+          !hasEnded(q) && (
+            <p className="note muted">
+              This server has no figures of the query. Another server runs it, or it has not started.
+            </p>
+          )
         )}
         {prints && (
           <div className="stack tightly">
             <h3 className="h3">Live output</h3>
             {q.output.length === 0 ? (
               <Empty tight icon="clock" title="Nothing printed yet">
-                A window is given out when it has closed: a row of a later time has come, or none for 5 s.
+                A window is printed when it closes: after a later row, or after 5 s without rows.
               </Empty>
             ) : (
               <Output rows={q.output} />

@@ -16,19 +16,19 @@ export function StatementOutcome(props: { outcome: Outcome | null; busy: 'run' |
   if (!outcome)
     return (
       <section className="panel" aria-label="Answer">
-        <Empty tight icon="play" title="Nothing asked yet">
-          A <code>SELECT … INTO</code> a sink runs on until it is dropped. Begin with one of the examples, or ask{' '}
+        <Empty tight icon="play" title="No query yet">
+          A <code>SELECT … INTO</code> a sink runs until you drop it. Start with an example, or run{' '}
           <code>SHOW QUERIES</code>.
         </Empty>
       </section>
     );
   if (outcome.problem) return <Notice tone="bad">{outcome.problem}</Notice>;
-  if (outcome.errors) return <Notice tone="bad">Nothing was carried out: see the place below the statements.</Notice>;
+  if (outcome.errors) return <Notice tone="bad">No statement was executed. See the error below the statements.</Notice>;
   return (
     <section className="panel" aria-label="Answer" aria-busy={props.busy !== null}>
       <header>
         <h2>Answer</h2>
-        {props.stale && <span className="note muted">of the statements before your changes</span>}
+        {props.stale && <span className="note muted">result of the statements before your changes</span>}
       </header>
       <div className="body stack">
         {outcome.results!.map((r, i) =>
@@ -40,10 +40,10 @@ export function StatementOutcome(props: { outcome: Outcome | null; busy: 'run' |
             <Plan key={i} lines={r.rows.map((row) => row?.[0] ?? '')} />
           ) : r.rows.length === 0 ? (
             <p key={i} className="muted">
-              No rows: there is nothing of that kind.
+              No rows.
             </p>
           ) : (
-            <div key={i} className="table-wrap" tabIndex={0} role="group" aria-label="Rows, a table that scrolls">
+            <div key={i} className="table-wrap" tabIndex={0} role="group" aria-label="Rows, scrollable">
               <table className="table dense">
                 <thead>
                   <tr>

@@ -69,7 +69,7 @@ export function StreamsPage() {
             (list.data?.sinks ?? []).map((s) => s.name),
           );
     if (!request) {
-      setOutcome({ sql: text, problem: 'There is no query to explain. Write SELECT … FROM a source.' });
+      setOutcome({ sql: text, problem: 'No query to explain. Write a SELECT … FROM a source.' });
       return;
     }
     setBusy(what);
@@ -104,7 +104,7 @@ export function StreamsPage() {
       <header className="page-head">
         <h1>Streams</h1>
         <span className="sub hide-phone" role="status">
-          {list.data ? summary(list.data) : 'Queries that run on over rows that keep coming.'}
+          {list.data ? summary(list.data) : 'Queries that run continuously over incoming rows.'}
         </span>
         {may && (
           <div className="actions">
@@ -129,7 +129,7 @@ export function StreamsPage() {
         )}
       </header>
       <div className="page">
-        {list.data && list.error && <Notice tone="warn">The server does not answer; the page keeps trying.</Notice>}
+        {list.data && list.error && <Notice tone="warn">The server does not answer; it keeps trying.</Notice>}
         {may ? (
           <div className="streams-top">
             <div className="stack streams-editor">
@@ -142,7 +142,7 @@ export function StreamsPage() {
                 onRun={() => void send('run')}
               />
               <p className="note muted">
-                {many > 1 ? `${many} statements, carried out as one: all of them, or none. ` : ''}
+                {many > 1 ? `${many} statements, executed together: all or none. ` : ''}
                 <span className="hide-phone">Ctrl+Enter runs, Ctrl+Space completes.</span>
               </p>
               <StatementOutcome outcome={outcome} busy={busy} stale={outcome !== null && outcome.sql !== text} />
@@ -150,7 +150,7 @@ export function StreamsPage() {
             <Gallery onPick={fill} />
           </div>
         ) : (
-          <Notice>You see what runs. To create and stop queries takes the role operator.</Notice>
+          <Notice>Read-only. Creating and stopping queries requires the role operator.</Notice>
         )}
         <Load
           from={list}

@@ -13,25 +13,40 @@ interface StateLabel {
 }
 
 export const states: Record<StreamQuery['state'], StateLabel> = {
-  PENDING: { label: 'Pending', tone: '', shape: 'ring', what: 'It is accepted; nothing has been opened yet.' },
-  DEPLOYING: { label: 'Deploying', tone: 'warn', shape: 'half', what: 'Its fragments are being started.' },
-  RUNNING: { label: 'Running', tone: 'ok', shape: 'dot', what: 'All its fragments run.' },
-  STOPPING: { label: 'Stopping', tone: 'warn', shape: 'half', what: 'It was dropped; its fragments stop.' },
+  PENDING: { label: 'Pending', tone: '', shape: 'ring', what: 'The query was accepted and has not started.' },
+  DEPLOYING: { label: 'Deploying', tone: 'warn', shape: 'half', what: 'Its fragments are starting.' },
+  RUNNING: { label: 'Running', tone: 'ok', shape: 'dot', what: 'All fragments are running.' },
+  STOPPING: {
+    label: 'Stopping',
+    tone: 'warn',
+    shape: 'half',
+    what: 'The query was dropped. Its fragments are stopping.',
+  },
   STOPPING_STUCK: {
     label: 'Stuck',
     tone: 'warn',
     shape: 'triangle',
-    what: 'It was dropped, and a worker does not confirm it. Its name is taken until then.',
+    what: 'The query was dropped, but a worker has not confirmed it. Its name stays reserved until then.',
   },
-  STOPPED: { label: 'Stopped', tone: '', shape: 'square', what: 'Nothing of it runs.' },
+  STOPPED: { label: 'Stopped', tone: '', shape: 'square', what: 'No fragment is running.' },
   TERMINATED: { label: 'Ended', tone: '', shape: 'square', what: 'Its sources have ended.' },
-  TERMINATING: { label: 'Failing', tone: 'bad', shape: 'half', what: 'It failed; its other fragments stop.' },
-  FAILED: { label: 'Failed', tone: 'bad', shape: 'cross', what: 'It failed, and is kept until it is dropped.' },
+  TERMINATING: {
+    label: 'Failing',
+    tone: 'bad',
+    shape: 'half',
+    what: 'The query failed. Its other fragments are stopping.',
+  },
+  FAILED: {
+    label: 'Failed',
+    tone: 'bad',
+    shape: 'cross',
+    what: 'The query failed. It stays listed until you drop it.',
+  },
   SUSPENDED: {
     label: 'Suspended',
     tone: 'bad',
     shape: 'square',
-    what: 'Its creator lost the right to run it. An operator with the right can resume it.',
+    what: 'Its owner lost the permission to run it. An operator with that permission can resume it.',
   },
 };
 
@@ -53,13 +68,13 @@ export function lossCounts(q: StreamQuery): [string, number][] {
   if (!l) return [];
   const all: [string, number][] = [
     ['late', l.late],
-    ['of the future', l.ahead],
+    ['in the future', l.ahead],
     ['without a time', l.timeless],
     ['malformed', l.malformed],
     ['dropped', l.dropped],
     ['divided by zero', l.division_by_zero],
     ['overflowed', l.overflow],
-    ['not to be cast', l.cast],
+    ['with a failed cast', l.cast],
   ];
   return all.filter(([, n]) => n > 0);
 }
@@ -72,7 +87,7 @@ export function splitFailure(failure: string): [what: string, hint: string] {
 
 /** summary is one line about all queries. */
 export function summary(c: StreamCatalog): string {
-  if (c.queries.length === 0) return 'No continuous query runs.';
+  if (c.queries.length === 0) return 'No continuous queries.';
   const running = c.queries.filter((q) => q.state === 'RUNNING').length;
   const failed = c.queries.filter((q) => q.state === 'FAILED').length;
   const stuck = c.queries.filter((q) => q.state === 'STOPPING_STUCK').length;
@@ -80,7 +95,7 @@ export function summary(c: StreamCatalog): string {
   const also = [
     failed && `${failed} failed`,
     stuck && `${stuck} stuck`,
-    waits && (waits === 1 ? 'the sink of one takes no rows' : `the sinks of ${waits} take no rows`),
+    waits && (waits === 1 ? '1 sink accepts no rows' : `${waits} sinks accept no rows`),
   ].filter(Boolean);
   return `${[`${running} of ${c.queries.length} queries run`, ...also].join(', ')}.`;
 }

@@ -159,14 +159,14 @@ export function ConsolePage() {
   const link = async () => {
     show({ sql, view, chart, saved: unchanged });
     if (!unchanged && encodeURIComponent(sql).length > maxLinkLength) {
-      toast('The query is too long for a link. Save it: a saved query has a link of its own.', 'warn');
+      toast('The query is too long for a link. Save it; a saved query has a short link.', 'warn');
       return;
     }
     try {
       await navigator.clipboard.writeText(location.href);
-      toast('The link is copied. Who opens it sees the query, and runs it when they like.', 'ok');
+      toast('Link copied. It opens this query without running it.', 'ok');
     } catch {
-      toast('The browser did not allow copying. The address of this page is the link.', 'warn');
+      toast('The browser blocked copying. Copy the address of this page instead.', 'warn');
     }
   };
 
@@ -305,7 +305,7 @@ function Result(props: {
         {props.running ? (
           <SkeletonRows rows={6} />
         ) : outcome?.problem?.status === 429 ? (
-          <Empty tight icon="clock" title="Not asked yet">
+          <Empty tight icon="clock" title="Not run yet">
             <span role="timer">
               <RetryHint problem={outcome.problem} />
             </span>
@@ -319,8 +319,8 @@ function Result(props: {
             {asSentence(outcome.problem.fields[0]?.message ?? outcome.problem.hint)}
           </Empty>
         ) : (
-          <Empty tight icon="table" title="Nothing asked yet">
-            Run the query to see its answer as a table or as a chart.
+          <Empty tight icon="table" title="No query yet">
+            Run the query to see its result as a table or as a chart.
           </Empty>
         )}
       </section>
@@ -328,15 +328,15 @@ function Result(props: {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(tabSeparated(answer.columns, rows));
-      toast(`${rows.length.toLocaleString('en-US')} rows are copied, as spreadsheets read them.`, 'ok');
+      toast(`${rows.length.toLocaleString('en-US')} rows copied for a spreadsheet.`, 'ok');
     } catch {
-      toast('The browser did not allow copying. Download the rows instead.', 'warn');
+      toast('The browser blocked copying. Download the rows instead.', 'warn');
     }
   };
   const save = (format: 'csv' | 'json' | 'parquet') => async () => {
     try {
       const more = await download(outcome.sql, format);
-      if (more) toast('The file has the first 100 000 rows; there are more.', 'warn');
+      if (more) toast('The file holds the first 100 000 rows. The result has more.', 'warn');
     } catch (err) {
       const p = asProblem(err);
       toast(problemText({ message: p.message, hint: p.fields[0]?.message ?? p.hint }), 'bad');
@@ -355,7 +355,7 @@ function Result(props: {
     <section className="panel" aria-label="Result" aria-busy={props.running}>
       <header>
         <Segments
-          label="How the answer is shown"
+          label="View of the result"
           value={props.view}
           options={[
             { value: 'table', label: 'Table' },
@@ -366,7 +366,7 @@ function Result(props: {
         <span className="note" role="status">
           {rows.length.toLocaleString('en-US')} {rows.length === 1 ? 'row' : 'rows'}{' '}
           <span className="muted">in {duration(Math.max(1, Math.round(answer.elapsed_ms)) / 1000)}</span>
-          {props.stale && <span className="muted"> · of the query before your changes</span>}
+          {props.stale && <span className="muted"> · result of the query before your changes</span>}
         </span>
         <div className="end">
           <ActionsMenu label="Copy and download" actions={actions} />
@@ -390,7 +390,7 @@ function Result(props: {
         <ResultChart columns={answer.columns} rows={rows} choice={choice} onChange={props.onDraw} />
       ) : (
         <Empty tight icon="chart" title="Nothing to draw">
-          A chart needs a column of numbers beside another column.
+          A chart needs a column of numbers and one other column.
         </Empty>
       )}
     </section>

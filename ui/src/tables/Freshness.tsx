@@ -10,7 +10,7 @@ export const freshnessLabels: Record<Freshness, { label: string; tone: string; s
   behind: { label: 'Behind', tone: 'ok', shape: 'half' },
   late: { label: 'Late', tone: 'warn', shape: 'triangle' },
   failing: { label: 'Failing', tone: 'warn', shape: 'triangle' },
-  new: { label: 'Not made yet', tone: '', shape: 'ring' },
+  new: { label: 'Not built yet', tone: '', shape: 'ring' },
   suspended: { label: 'Suspended', tone: '', shape: 'square' },
   failed: { label: 'Failed', tone: 'bad', shape: 'cross' },
 };
@@ -29,7 +29,7 @@ export function FreshnessBadge({ table, now }: { table: DerivedTable; now: numbe
 export function Lag({ table, now }: { table: DerivedTable; now: number }) {
   if (!isBuilt(table))
     return (
-      <div className="lag" title="There is nothing yet that could be behind.">
+      <div className="lag" title="The table has no rows yet, so it has no lag.">
         <div className="progress" />
         <span className="nowrap muted">not made yet / {duration(table.target_lag_seconds)}</span>
       </div>
@@ -38,9 +38,9 @@ export function Lag({ table, now }: { table: DerivedTable; now: number }) {
   const share = Math.min(1, lag / table.target_lag_seconds);
   const late = lag > table.target_lag_seconds + 1;
   // Tenths of seconds would flicker.
-  const words = `${lag === 0 ? 'has everything' : duration(Math.round(lag))} of ${duration(table.target_lag_seconds)}`;
+  const words = `${lag === 0 ? 'up to date' : duration(Math.round(lag))} of ${duration(table.target_lag_seconds)}`;
   return (
-    <div className="lag" title={`Behind by ${duration(lag)}; it may be ${duration(table.target_lag_seconds)}.`}>
+    <div className="lag" title={`Behind by ${duration(lag)}; the target is ${duration(table.target_lag_seconds)}.`}>
       <div
         className={`progress${late ? ' high' : ''}`}
         role="meter"

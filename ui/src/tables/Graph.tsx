@@ -16,7 +16,7 @@ export function Graph(props: { tables: DerivedTable[]; now: number; current?: st
   const places = [...nodes, ...[...via.values()].flat()];
   const height = Math.max(...places.map((n) => top(n) + box.h), 0) + box.pad;
   return (
-    <div className="graph" tabIndex={0} role="group" aria-label="Which table reads which, a picture that scrolls">
+    <div className="graph" tabIndex={0} role="group" aria-label="Dependencies of tables, scrollable">
       <div style={{ width, height, position: 'relative' }}>
         <svg width={width} height={height} aria-hidden="true">
           {props.tables.flatMap((t) =>

@@ -32,7 +32,7 @@ export function Grid(props: { columns: QueryColumn[]; rows: Cell[][]; label: str
       style={{ maxHeight: maxHeight }}
       tabIndex={0}
       role="group"
-      aria-label={`${props.label}, a table that scrolls`}
+      aria-label={`${props.label}, scrollable`}
       onScroll={(e) => setTop(e.currentTarget.scrollTop)}
     >
       <table aria-rowcount={rows.length + 1} style={{ width: widths.reduce((a, b) => a + b, 54) }}>

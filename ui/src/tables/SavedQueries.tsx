@@ -93,7 +93,7 @@ export function SavedQueries(props: Props) {
     if (open) setBasis((b) => (b ? { ...b, name, version: saved.version } : b));
     await changed();
     if (open) props.onRenamed(name);
-    toast(`${q.name} is called ${name} now.`, 'ok');
+    toast(`${q.name} was renamed to ${name}.`, 'ok');
   };
   // Unsaved text that another query replaced.
   const [left, setLeft] = useState<(OpenedQuery & { basis: SavedQuery | null }) | null>(null);
@@ -140,7 +140,7 @@ export function SavedQueries(props: Props) {
                 <Icon name="refresh" size={14} /> Open theirs
               </button>
               <button type="button" className="btn small" onClick={() => void again(listed.version)}>
-                <Icon name="check" size={14} /> Save mine over it
+                <Icon name="check" size={14} /> Overwrite with mine
               </button>
             </div>
           </Notice>
@@ -149,7 +149,7 @@ export function SavedQueries(props: Props) {
       {left && !refusal && (
         <div className="inside">
           <Notice>
-            What you had written{left.name && ` in ${left.name}`} was not saved. It is kept here while you stay on this
+            What you had written{left.name && ` in ${left.name}`} was not saved. It stays here while you stay on this
             page.
             <div className="row choices">
               <button type="button" className="btn small" onClick={() => bringBack(left)}>
@@ -169,7 +169,7 @@ export function SavedQueries(props: Props) {
         empty={(l) =>
           !l.some((q) => isPromql(q) === promql) && (
             <Empty tight title="None yet">
-              A saved query has a link, and everybody on this server finds it here.
+              A saved query has a link. All users of this server see it here.
             </Empty>
           )
         }
@@ -200,7 +200,7 @@ export function SavedQueries(props: Props) {
                         act: () =>
                           ask({
                             title: `Delete the saved query ${q.name}?`,
-                            body: 'Links to it lead nowhere then.',
+                            body: 'Existing links to this query will stop working.',
                             verb: 'Delete',
                             act: async () => {
                               await api.remove('/api/v1/queries/{name}', { path: { name: q.name } });
@@ -255,7 +255,7 @@ function Name(props: { of: SavedQuery | null; onClose: () => void; onName: (name
           <span className="label">Name</span>
           <input className="input" value={name} maxLength={100} autoFocus onChange={(e) => setName(e.target.value)} />
         </label>
-        {of && <p className="help">Links to it lead nowhere then: they name it.</p>}
+        {of && <p className="help">Existing links to this query will stop working.</p>}
         {problem && <Notice tone="bad">{problem}</Notice>}
         <div className="actions">
           <button type="button" className="btn" onClick={props.onClose}>

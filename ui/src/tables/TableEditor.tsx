@@ -72,18 +72,18 @@ export function TableEditor({ name }: { name: string | null }) {
 function NotForViewers({ back }: { back: string }) {
   return (
     <div className="page">
-      <h1 className="sr">Not for viewers</h1>
+      <h1 className="sr">Operators only</h1>
       <div className="panel">
         <Empty
           icon="table"
-          title="Tables are made and changed by operators"
+          title="Only operators can create and change tables"
           actions={
             <Link href={back} className="btn">
-              Look at it
+              View the table
             </Link>
           }
         >
-          Your role is viewer: you may look at every table, and query it.
+          Your role is viewer. You can view and query every table.
         </Empty>
       </div>
     </div>
@@ -101,8 +101,8 @@ function editedFields(before: DerivedTable, after: DerivedTable): string[] {
     description: 'the description',
     lag: 'the target lag',
     mode: 'what a refresh replaces',
-    by: 'what a row depends on',
-    parts: 'the parts',
+    by: 'the partition key',
+    parts: 'the number of parts',
   };
   return (Object.keys(words) as (keyof typeof words)[]).filter((k) => was[k] !== is[k]).map((k) => words[k]);
 }
@@ -187,7 +187,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
             className="btn primary"
             disabled={busy || !draft.name.trim() || !draft.definition.trim()}
           >
-            <Icon name="check" /> {busy ? 'Saving…' : table ? 'Save' : 'Make table'}
+            <Icon name="check" /> {busy ? 'Saving…' : table ? 'Save' : 'Create table'}
           </button>
         </div>
       </header>
@@ -196,7 +196,8 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
         {conflict && table && (
           <Notice tone="bad">
             <strong>{asProblem(refusal).message}</strong>{' '}
-            {theirs && `Changed: ${editedFields(table, theirs).join(', ') || 'nothing that is shown here'}.`}
+            {theirs &&
+              `Changed: ${editedFields(table, theirs).join(', ') || 'only fields that this page does not show'}.`}
             <div className="row choices">
               <button type="button" className="btn small" onClick={() => void props.reload?.()}>
                 <Icon name="refresh" size={14} /> Load the newest version, without my changes
@@ -207,7 +208,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                 disabled={!theirs || busy}
                 onClick={() => void save(undefined, theirs?.version)}
               >
-                <Icon name="check" size={14} /> Save mine over it
+                <Icon name="check" size={14} /> Overwrite with mine
               </button>
             </div>
           </Notice>
@@ -245,19 +246,19 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                 </label>
                 <label className="field">
                   <span className="label">
-                    <Term tip={terms.refreshMode}>A refresh replaces</Term>
+                    <Term tip={terms.refreshMode}>Refresh mode</Term>
                   </span>
                   <select
                     className="input"
-                    aria-label="A refresh replaces"
+                    aria-label="Refresh mode"
                     value={draft.mode}
                     onChange={(e) => set({ mode: e.target.value as Draft['mode'] })}
                   >
-                    <option value="AUTO">as little as possible</option>
+                    <option value="AUTO">Incremental where possible</option>
                     <option value="INCREMENTAL" disabled={draft.by === ''}>
-                      the rows of changed runs or days
+                      Incremental by run or day
                     </option>
-                    <option value="FULL">all rows</option>
+                    <option value="FULL">Full</option>
                   </select>
                 </label>
               </div>
@@ -274,7 +275,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
               </label>
               <div className="columns depends">
                 <label className="field">
-                  <span className="label">What a row depends on</span>
+                  <span className="label">Partition key</span>
                   <select
                     className="input"
                     value={draft.by}
@@ -283,9 +284,9 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                       set(by === '' && draft.mode === 'INCREMENTAL' ? { by, mode: 'AUTO' } : { by });
                     }}
                   >
-                    <option value="">Anything: all rows are made anew</option>
-                    <option value="RUN">One run, that of its run_id: other runs' rows stay</option>
-                    <option value="DAY">The runs of one day (UTC), that of its day: other days' rows stay</option>
+                    <option value="">None: any change rebuilds all rows</option>
+                    <option value="RUN">run_id: a changed run replaces only its own rows</option>
+                    <option value="DAY">day (UTC): a changed run replaces only the rows of its day</option>
                   </select>
                 </label>
                 <label className="field">
@@ -332,19 +333,19 @@ function Preview(props: { preview?: TablePreview; pending: boolean; refused: boo
       <header>
         <h2>Preview</h2>
         <div className="end note muted">
-          {props.pending ? 'asking…' : p ? `in ${duration(Math.max(1, Math.round(p.elapsed_ms)) / 1000)}` : ''}
+          {props.pending ? 'loading…' : p ? `in ${duration(Math.max(1, Math.round(p.elapsed_ms)) / 1000)}` : ''}
         </div>
       </header>
       {!p ? (
         props.refused ? (
-          <Empty tight icon="alert" title="Nothing to show">
+          <Empty tight icon="alert" title="No preview">
             The database refuses the definition; the place is marked in it.
           </Empty>
         ) : props.pending ? (
           <SkeletonRows rows={6} />
         ) : (
-          <Empty tight title="Nothing to show">
-            Write a SELECT over derived tables and roll-ups.
+          <Empty tight title="No preview">
+            Write a SELECT over derived tables and roll-ups to see its first rows.
           </Empty>
         )
       ) : (
@@ -358,15 +359,15 @@ function Preview(props: { preview?: TablePreview; pending: boolean; refused: boo
           <div className="inside stack">
             <p className="note muted">
               {p.rows.length === 0
-                ? 'It has no rows now.'
+                ? 'The table has no rows yet.'
                 : p.truncated
-                  ? `The first ${p.rows.length} rows.`
+                  ? `First ${p.rows.length} rows.`
                   : p.rows.length === 1
-                    ? 'Its only row.'
-                    : `All of its ${p.rows.length} rows.`}{' '}
+                    ? '1 row.'
+                    : `All ${p.rows.length} rows.`}{' '}
               {p.sources.length
-                ? `It reads ${p.sources.join(', ')}: when that changes, it is refreshed.`
-                : 'It reads no derived table, and is refreshed by its target lag.'}
+                ? `It reads ${p.sources.join(', ')}, and is refreshed when that changes.`
+                : 'It reads no derived table. Its target lag alone decides when it is refreshed.'}
             </p>
             <details>
               <summary>Plan</summary>

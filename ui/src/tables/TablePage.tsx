@@ -82,7 +82,7 @@ function TableView({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
   const drop = () =>
     ask({
       title: `Drop the table ${t.name}?`,
-      body: 'Its definition, rows and history are deleted. The runs stay as they are.',
+      body: 'This deletes its definition, rows and history. The runs do not change.',
       verb: 'Drop table',
       act: async () => {
         await api.remove('/api/v1/tables/{name}', { path: { name: t.name } });
@@ -128,7 +128,7 @@ function TableView({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
                     disabled={busy || d.claims.length > 0}
                     onClick={() => void act('refresh')}
                   >
-                    <Icon name="refresh" /> {d.claims.length > 0 ? 'Being refreshed' : 'Refresh now'}
+                    <Icon name="refresh" /> {d.claims.length > 0 ? 'Refreshing' : 'Refresh now'}
                   </button>
                 )}
               </>
@@ -151,10 +151,10 @@ function TableView({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
         {failed && (
           <Notice tone={t.status === 'FAILED' || isAbandoned(t) ? 'bad' : 'warn'}>
             <strong>{failed.text}</strong> {failed.error}
-            {t.suspended_reason && ' Whoever resumes or changes it is its owner from then on.'}
-            {isAbandoned(t) && ' Remove the cause, then have it tried again.'}
+            {t.suspended_reason && ' The user who resumes or changes it becomes its owner.'}
+            {isAbandoned(t) && ' Remove the cause, then press “Try again”.'}
             {t.status === 'FAILED' &&
-              (t.bundled ? ' Resume tries it again.' : ' Edit its definition, or resume to try it again as it is.')}
+              (t.bundled ? ' Resume it to try again.' : ' Edit its definition, or resume it to try again unchanged.')}
           </Notice>
         )}
         <div className="columns two">
@@ -209,7 +209,7 @@ function replaces(t: DerivedTable): string {
       ? 'all rows'
       : t.refresh_mode === 'INCREMENTAL'
         ? `the rows of changed ${what}`
-        : 'as little as gives the same rows';
+        : 'as few rows as possible';
   if (t.partitions === 0) return rows;
   return t.partitions === 1 ? `${rows}, undivided` : `${rows}, in ${t.partitions} parts`;
 }
@@ -217,14 +217,14 @@ function replaces(t: DerivedTable): string {
 function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
   const t = d.table;
   return (
-    <section className="panel" aria-label="How it stands">
+    <section className="panel" aria-label="Status">
       <header>
-        <h2>How it stands</h2>
+        <h2>Status</h2>
       </header>
       <div className="body stack">
         {t.description && <p className="muted">{t.description}</p>}
         <dl className="defs">
-          <dt>Lag against target</dt>
+          <dt>Lag / target</dt>
           <dd>
             <Lag table={t} now={now} />
           </dd>
@@ -238,19 +238,19 @@ function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
           </dd>
           <dt>Next refresh</dt>
           <dd>{nextRefresh(t, d, now)}</dd>
-          <dt>A refresh replaces</dt>
+          <dt>Refresh mode</dt>
           <dd>
             {replaces(t)} <span className="muted">({t.refresh_mode})</span>
           </dd>
           {t.owner && (
             <>
-              <dt>Refreshed for</dt>
-              <dd title="It is suspended when this user is locked out, deleted or a viewer.">{t.owner}</dd>
+              <dt>Owner</dt>
+              <dd title="The table is suspended if this user is disabled, deleted or becomes a viewer.">{t.owner}</dd>
             </>
           )}
-          <dt>Made by</dt>
+          <dt>Created by</dt>
           <dd>
-            {t.bundled ? 'comes with Loadstone' : `${t.created_by || 'somebody'}, ${dateTime(t.created_at)}`}
+            {t.bundled ? 'bundled with Loadstone' : `${t.created_by || 'somebody'}, ${dateTime(t.created_at)}`}
             {!t.bundled && t.version > 1 && (
               <span className="muted">
                 {' '}
@@ -270,16 +270,16 @@ function Claims({ d, now }: { d: DerivedTableDetail; now: number }) {
   return (
     <section className="panel" aria-label="Claims">
       <header>
-        <h2>Who works on it</h2>
+        <h2>Refresh workers</h2>
       </header>
       {d.claims.length === 0 && waiting.length === 0 ? (
-        <Empty tight title="Nobody now">
+        <Empty tight title="No worker">
           {d.table.status === 'ACTIVE'
-            ? 'A worker claims it when it is due.'
-            : 'It is not refreshed until somebody resumes it.'}
+            ? 'A worker claims the table when a refresh is due.'
+            : 'The table is not refreshed until a user resumes it.'}
         </Empty>
       ) : (
-        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, scrollable">
           <table className="table dense">
             <thead>
               <tr>
@@ -292,21 +292,24 @@ function Claims({ d, now }: { d: DerivedTableDetail; now: number }) {
             <tbody>
               {d.claims.map((c) => (
                 <tr key={c.subtask}>
-                  <td className="mono">{c.subtask || 'all of it'}</td>
+                  <td className="mono">{c.subtask || 'whole table'}</td>
                   <td className="mono">{c.worker_id}</td>
                   <td className="num">{duration(Math.round(claimAge(c, now)))}</td>
-                  <td className="num" title={`The claim ends at ${dateTime(c.expires_at)} unless it is prolonged.`}>
+                  <td
+                    className="num"
+                    title={`The claim expires at ${dateTime(c.expires_at)} unless the worker renews it.`}
+                  >
                     {ago(c.heartbeat_at, now)}
                   </td>
                 </tr>
               ))}
               {waiting.slice(0, 20).map((p) => (
                 <tr key={`waiting ${p.subtask}`}>
-                  <td className="mono">{p.subtask || 'all of it'}</td>
+                  <td className="mono">{p.subtask || 'whole table'}</td>
                   <td className="muted" colSpan={3}>
                     {dueIn(p, now) > 0
-                      ? `is tried again at ${dateTime(p.next_refresh_due)}`
-                      : `waits for a worker since it was due at ${dateTime(p.next_refresh_due)}`}
+                      ? `retries at ${dateTime(p.next_refresh_due)}`
+                      : `waiting for a worker since ${dateTime(p.next_refresh_due)}`}
                   </td>
                 </tr>
               ))}
@@ -335,7 +338,7 @@ function History({ name }: { name: string }) {
         empty={(h) =>
           h.length === 0 && (
             <Empty tight title="No refresh yet">
-              Each refresh leaves a line here: how long it took, and what it brought in.
+              Each refresh adds a row: its duration and the rows it wrote.
             </Empty>
           )
         }
@@ -385,7 +388,7 @@ function HistoryTable({ records }: { records: RefreshRecord[] }) {
           />
         )}
       </div>
-      <div className="table-wrap" tabIndex={0} role="group" aria-label="Refreshes, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Refreshes, scrollable">
         <table className="table dense cards refreshes">
           <thead>
             <tr>
@@ -462,7 +465,7 @@ function Dependencies({ name, now }: { name: string; now: number }) {
   return (
     <section className="panel" aria-label="Dependencies">
       <header>
-        <h2>What it reads, and what reads it</h2>
+        <h2>Dependencies</h2>
       </header>
       <Graph tables={near} now={now} current={name} />
     </section>
@@ -485,8 +488,8 @@ function Rows({ name, select, asOf }: { name: string; select: string; asOf: stri
         {rows.data?.truncated && <span className="note muted">the first {firstRows}</span>}
       </header>
       {asOf === '' ? (
-        <Empty tight title="Not made yet">
-          Its rows are here after its first refresh.
+        <Empty tight title="Not built yet">
+          The rows appear after the first refresh.
         </Empty>
       ) : (
         <Load from={rows} what="The rows could not be read." skeleton={<SkeletonRows rows={5} />}>

@@ -35,15 +35,15 @@ export function NextRefresh({ t, list, now }: { t: DerivedTable; list: DerivedTa
       <span>tried again in {duration(Math.round((due - now) / 1000))}</span>
     ) : (
       <>
-        <span>waits for a worker</span>
+        <span>waiting for a worker</span>
         {waitReason(list.workers) && <span className="second">{waitReason(list.workers)}</span>}
       </>
     );
   }
   const due = Date.parse(t.next_refresh_due ?? '');
-  if (t.status !== 'ACTIVE') return <span className="muted">when it is resumed</span>;
+  if (t.status !== 'ACTIVE') return <span className="muted">after it is resumed</span>;
   if (due > now) return <span title={dateTime(t.next_refresh_due)}>in {duration(Math.round((due - now) / 1000))}</span>;
-  return <span className="muted">{t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change'}</span>;
+  return <span className="muted">{t.kind === 'INGEST' ? 'when a run ends' : 'when a source changes'}</span>;
 }
 
 function LastRefresh({ t, now }: { t: DerivedTable; now: number }) {
@@ -54,7 +54,7 @@ function LastRefresh({ t, now }: { t: DerivedTable; now: number }) {
         {t.suspended_reason
           ? 'suspended: '
           : isAbandoned(t)
-            ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} left out: `
+            ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} skipped: `
             : `${triesText(t) || (t.failures > 0 ? `failed ${t.failures} times` : 'failed')}: `}
         {f.error}
       </span>
@@ -84,7 +84,7 @@ export function TablesPage() {
             ? `${list.data.tables.length} tables, ${list.data.claims.length} being refreshed, ` +
               `${list.data.pending.length - list.data.claims.length} waiting` +
               `${late ? `, ${late} failed` : ''}${failingCount ? `, ${failingCount} failing` : ''}`
-            : 'Results of many runs, kept fresh.'}
+            : 'Results of many runs, refreshed by the server.'}
         </span>
         <div className="actions">
           <Link href="/query" className="btn">
@@ -112,8 +112,8 @@ export function TablesPage() {
           empty={(d) =>
             d.tables.length === 0 && (
               <div className="panel">
-                <Empty icon="table" title="There are no tables">
-                  They appear when a server has opened its results database.
+                <Empty icon="table" title="No tables yet">
+                  Tables appear once a server has opened its results database.
                 </Empty>
               </div>
             )
@@ -129,7 +129,7 @@ export function TablesPage() {
               <RefreshWorkers list={d} />
               <section className="panel" aria-label="Dependencies">
                 <header>
-                  <h2>Which table reads which</h2>
+                  <h2>Dependencies of tables</h2>
                 </header>
                 <Graph tables={d.tables} now={now} />
               </section>
@@ -147,9 +147,9 @@ function RefreshWorkers({ list }: { list: DerivedTableList }) {
   return (
     <section className="panel" aria-label="Workers">
       <header>
-        <h2>Who refreshes</h2>
+        <h2>Refresh workers</h2>
       </header>
-      <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, scrollable">
         <table className="table dense cards">
           <thead>
             <tr>
@@ -211,13 +211,13 @@ function TableList({ list, now, search }: { list: DerivedTableList; now: number;
     return (
       <div className="panel">
         <Empty icon="search" title="No table matches" tight>
-          Nothing is called like “{search}”.
+          No table name contains “{search}”.
         </Empty>
       </div>
     );
   return (
     <section className="panel" aria-label="Tables">
-      <div className="table-wrap" tabIndex={0} role="group" aria-label="Tables, a table that scrolls">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Tables, scrollable">
         <table className="table dense cards derived">
           <thead>
             <tr>
@@ -302,7 +302,7 @@ function TableList({ list, now, search }: { list: DerivedTableList; now: number;
                               act: () =>
                                 ask({
                                   title: `Drop the table ${t.name}?`,
-                                  body: 'Its definition, rows and history are deleted. The runs stay as they are.',
+                                  body: 'This deletes its definition, rows and history. The runs do not change.',
                                   verb: 'Drop table',
                                   act: async () => {
                                     await api.remove('/api/v1/tables/{name}', { path: { name: t.name } });

@@ -42,29 +42,28 @@ export function triesText(t: RetryState): string {
 
 /** failureText summarizes a table's failures and its last error; null without any. */
 export function failureText(t: RetryState): { text: string; error: string } | null {
-  if (t.suspended_reason) return { text: 'It is suspended:', error: `${t.suspended_reason}.` };
+  if (t.suspended_reason) return { text: 'Suspended:', error: `${t.suspended_reason}.` };
   if (t.status === 'FAILED')
-    return { text: `Its refresh failed ${t.failures} times, and is not tried any more.`, error: t.error };
+    return { text: `The refresh failed ${t.failures} times. Loadstone no longer retries it.`, error: t.error };
   if (isAbandoned(t))
     return {
       text:
         t.failures === 1
-          ? 'One run could not be taken in, and is not tried any more.'
-          : `${t.failures} runs could not be taken in, and are not tried any more. The last:`,
+          ? '1 run could not be ingested. Loadstone no longer retries it.'
+          : `${t.failures} runs could not be ingested. Loadstone no longer retries them. Last error:`,
       error: t.error,
     };
   const [last] = retriedParts(t);
   if (t.status === 'ACTIVE' && t.kind === 'SQL' && t.failures > 0)
-    return { text: `Its refresh failed, ${triesText(t)}; it is tried again.`, error: t.error };
-  if (last === undefined) return t.error ? { text: 'Its last refresh failed.', error: t.error } : null;
+    return { text: `The refresh failed (${triesText(t)}). Loadstone retries it.`, error: t.error };
+  if (last === undefined) return t.error ? { text: 'The last refresh failed.', error: t.error } : null;
   const failingCount = retriedParts(t).length;
   const what = t.kind === 'INGEST' ? 'run' : 'part';
   const count =
-    failingCount === 1 ? `One ${what}` : `${failingCount < maxListed ? failingCount : `${maxListed} or more`} ${what}s`;
+    failingCount === 1 ? `1 ${what}` : `${failingCount < maxListed ? failingCount : `${maxListed} or more`} ${what}s`;
   return {
     text:
-      `${count} could not be ${t.kind === 'INGEST' ? 'taken in' : 'made'}, ${triesText(t)}; ` +
-      `${failingCount === 1 ? 'it is' : 'they are'} tried again.`,
+      `${count} could not be ${t.kind === 'INGEST' ? 'ingested' : 'built'}, ${triesText(t)}; ` + 'Loadstone retries.',
     error: `${t.kind === 'INGEST' ? 'Run' : 'Part'} ${last.subtask}: ${last.error}`,
   };
 }
@@ -388,12 +387,12 @@ type Queue = { pending: Pick<DerivedTableDetail['pending'][number], 'next_refres
 /** nextRefresh says when a table is refreshed next. A running refresh is no longer due. */
 export function nextRefresh(t: Planned, queue: Queue, now: number): string {
   const age = Math.max(...queue.claims.map((c) => claimAge(c, now)));
-  if (queue.claims.length > 0) return `being refreshed for ${duration(Math.round(age))}`;
-  if (t.status !== 'ACTIVE') return 'when it is resumed';
+  if (queue.claims.length > 0) return `refreshing for ${duration(Math.round(age))}`;
+  if (t.status !== 'ACTIVE') return 'after it is resumed';
   const next = queue.pending.toSorted((a, b) => dueIn(a, now) - dueIn(b, now))[0];
-  if (next) return dueIn(next, now) > 0 ? `tried again at ${dateTime(next.next_refresh_due)}` : 'waits for a worker';
+  if (next) return dueIn(next, now) > 0 ? `retries at ${dateTime(next.next_refresh_due)}` : 'waiting for a worker';
   if (t.next_refresh_due) return dateTime(t.next_refresh_due);
-  return t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change';
+  return t.kind === 'INGEST' ? 'when a run ends' : 'when a source changes';
 }
 
 /** queryId names a query so that it can be cancelled; randomUUID needs a secure origin. */

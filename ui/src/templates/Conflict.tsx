@@ -45,14 +45,15 @@ export function Conflict(props: {
   return (
     <section className="panel stack conflict" aria-labelledby="conflict-title">
       <div>
-        <h2 id="conflict-title">This template was saved elsewhere while you edited it</h2>
+        <h2 id="conflict-title">Another user saved this template while you edited it</h2>
         <p className="muted">
           Version {theirs.version}
-          {theirs.updated_at ? `, ${ago(theirs.updated_at)}` : ''}. Nothing of yours is lost: choose what is kept.
+          {theirs.updated_at ? `, ${ago(theirs.updated_at)}` : ''}. Your changes are not lost. Choose which version to
+          keep.
         </p>
       </div>
       {differs ? (
-        <pre className="diff" tabIndex={0} aria-label="What differs between the saved version and yours">
+        <pre className="diff" tabIndex={0} aria-label="Differences between the saved version and yours">
           {lines.map((l, i) =>
             l.kind === 'gap' ? (
               <div key={i} className="gap">
@@ -68,18 +69,18 @@ export function Conflict(props: {
           )}
         </pre>
       ) : (
-        <p>Both say the same: nothing has to be chosen.</p>
+        <p>Both versions are equal.</p>
       )}
       <div className="row">
         <OperatorOnly>
           {differs && (
             <button type="button" className="btn" disabled={props.busy} onClick={() => props.onMine(theirs.version)}>
-              Save mine over it
+              Overwrite with mine
             </button>
           )}
         </OperatorOnly>
         <button type="button" className="btn" disabled={props.busy} onClick={() => props.onTheirs(theirs)}>
-          Take the saved version
+          Use the saved version
         </button>
         <OperatorOnly>
           {differs && (
@@ -88,9 +89,7 @@ export function Conflict(props: {
             </button>
           )}
         </OperatorOnly>
-        {differs && (
-          <span className="muted note">Lines with − are those of the saved version, lines with + are yours.</span>
-        )}
+        {differs && <span className="muted note">− marks lines of the saved version, + marks yours.</span>}
       </div>
     </section>
   );

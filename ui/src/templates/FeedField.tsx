@@ -31,15 +31,13 @@ export function FeedField() {
   const read = async (file: File | undefined) => {
     if (!file) return;
     if (file.size > maxFileBytes) {
-      setRefused(`${file.name} has ${(file.size / 2 ** 20).toFixed(1)} MB; 4 MB is the most. Replay a part of it.`);
+      setRefused(`${file.name} has ${(file.size / 2 ** 20).toFixed(1)} MB; the limit is 4 MB. Use a part of the file.`);
       return;
     }
     const bytes = new Uint8Array(await file.arrayBuffer());
     const line = firstInvalidLine(bytes);
     if (line > 0) {
-      setRefused(
-        `Line ${line} of ${file.name} is not UTF-8 text. Save the file as UTF-8; bytes are written in hexadecimal.`,
-      );
+      setRefused(`Line ${line} of ${file.name} is not UTF-8 text. Save the file as UTF-8; write bytes in hexadecimal.`);
       return;
     }
     setRefused('');
@@ -77,14 +75,14 @@ export function FeedField() {
             keepHelp
             help={
               <>
-                In each line: milliseconds since the beginning, the id of a statement below, and its values. Or JSON
-                lines: <code>{'{"at_ms": 0, "statement": "find", "values": [17]}'}</code>.
+                Each line: milliseconds since the start, the id of a statement, and its values. Or JSON lines:{' '}
+                <code>{'{"at_ms": 0, "statement": "find", "values": [17]}'}</code>.
               </>
             }
           />
           <div className="field">
             <label className="label" htmlFor={id}>
-              Or read a file
+              Or choose a file
             </label>
             <input
               id={id}
@@ -94,7 +92,7 @@ export function FeedField() {
               onChange={(e) => void read(e.target.files?.[0])}
             />
             <div className={refused ? 'problem' : 'help'}>
-              {refused || '4 MB at most. Its text becomes part of the template.'}
+              {refused || 'At most 4 MB. The text becomes part of the template.'}
             </div>
           </div>
         </>

@@ -67,7 +67,7 @@ export function MatrixFields() {
           <fieldset key={i} className="matrix-target">
             <legend>
               {i + 1}. {name}
-              {i === 0 && <span className="muted"> the others are compared with it</span>}
+              {i === 0 && <span className="muted"> baseline of the comparison</span>}
             </legend>
             <div className="form-grid four">
               <label className="field">
@@ -87,7 +87,7 @@ export function MatrixFields() {
                   disabled={inline}
                   onChange={(e) => change(i, { connection: e.target.value })}
                 >
-                  {inline && <option value={'\u0000inline'}>spelled out in the YAML</option>}
+                  {inline && <option value={'\u0000inline'}>written in the YAML</option>}
                   {!inline && !(connections.data ?? []).some((c) => c.name === t.connection) && (
                     <option value={shownAs(t.connection)}>{safeText(shownAs(t.connection)) || 'Choose…'}</option>
                   )}

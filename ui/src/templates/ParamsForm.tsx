@@ -205,7 +205,7 @@ function JsonParam({ label, schema, path }: { label: string; schema: Schema; pat
   const [bad, setBad] = useState(false);
   useEffect(() => setText(json), [json]);
   return (
-    <Field path={path} label={label} keepHelp help={bad ? 'This is not JSON yet.' : `${help(schema)} As JSON.`}>
+    <Field path={path} label={label} keepHelp help={bad ? 'Not valid JSON yet.' : `${help(schema)} As JSON.`}>
       {(a) => (
         <textarea
           {...a}

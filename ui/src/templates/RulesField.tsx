@@ -49,14 +49,14 @@ export function RulesField() {
               />
               <select
                 className="input auto"
-                {...attrs('do', 'what follows')}
+                {...attrs('do', 'action')}
                 value={r.do ?? 'stop'}
                 onChange={(e) =>
                   put(i, e.target.value === 'webhook' ? { do: 'webhook' } : { do: 'stop', url: undefined })
                 }
               >
                 <option value="stop">stops the run</option>
-                <option value="webhook">posts to an address</option>
+                <option value="webhook">calls a webhook</option>
               </select>
               <button
                 type="button"
@@ -106,7 +106,7 @@ export function RulesField() {
           <Problems errors={own(errors)} path={path} />
         ) : (
           'A SELECT over worker_statistics, kind_statistics, statement_statistics, executions, worker_resources, ' +
-          'heartbeats, warehouse or run_events, of this run only.'
+          'heartbeats, warehouse or run_events. It sees this run only.'
         )}
       </div>
     </fieldset>

@@ -21,7 +21,7 @@ export function replayProblem(
   if (!isTerminal(r.status)) return 'has not ended';
   if (r.total_ops === 0) return 'recorded no operation';
   if (r.total_ops > maxExecutions) return 'has more operations than a replay takes';
-  if (r.executions_deleted_at) return 'has no executions any more';
+  if (r.executions_deleted_at) return 'has no stored executions';
   // List rows have scenarios without their feeds.
   const { feed, plugin } = r.scenario_config.workload;
   if (feed || /^replay(@|$)/.test(plugin ?? '')) return 'is a replay itself';
@@ -30,12 +30,12 @@ export function replayProblem(
 
 /** missingForReplay says what a chosen run's record lacks; "" when nothing is known to be missing. */
 function missingForReplay(r: RunDetail): string {
-  if (!isTerminal(r.status)) return 'The run has not ended: it can be replayed when it has.';
-  if (r.scenario_config.workload.feed) return 'This run is a replay itself: name the run that it replayed.';
+  if (!isTerminal(r.status)) return 'The run has not finished. Replay it after its end.';
+  if (r.scenario_config.workload.feed) return 'This run is a replay. Choose the run that it replayed.';
   if (r.phase !== 'PROCESSING' && (r.artifacts_total ?? 0) === 0)
-    return 'No execution of this run is recorded, or its record was deleted: choose another one.';
+    return 'This run has no stored executions. Choose another run.';
   if ((r.summary?.accounting?.dropped ?? 0) > 0)
-    return 'This run dropped operations: they cannot be told from those that it issued, and it cannot be replayed.';
+    return 'This run dropped operations, so it cannot be replayed. Choose another run.';
   return '';
 }
 
@@ -63,8 +63,8 @@ export function RunPicker({ path }: { path: string }) {
             {fit.length === 0 && (
               <p className="muted">
                 {text
-                  ? 'No run of this name can be replayed.'
-                  : 'No run can be replayed yet: one is recorded when it has ended.'}
+                  ? 'No run with this name can be replayed.'
+                  : 'No run can be replayed yet. A run can be replayed after it has finished.'}
               </p>
             )}
           </div>
@@ -74,7 +74,7 @@ export function RunPicker({ path }: { path: string }) {
           <SkeletonRows rows={3} />
         )}
       </div>
-      <Field path={path} label="Run" help="Chosen above, or an id. It brings its statements.">
+      <Field path={path} label="Run" help="Choose a run above, or enter its id. The run supplies the statements.">
         {(a) => (
           <input
             {...a}
@@ -128,7 +128,7 @@ function RunOption(props: { r: RunRow; name: string; chosen: boolean; pick: () =
 function ChosenRun({ id }: { id: string }) {
   const run = useRun(id, true);
   if (run.error instanceof Problem && run.error.status === 404)
-    return <Notice tone="bad">There is no run of this id here.</Notice>;
+    return <Notice tone="bad">This server has no run with this id.</Notice>;
   if (!run.data) return null;
   const problem = missingForReplay(run.data);
   if (problem) return <Notice tone="bad">{problem}</Notice>;

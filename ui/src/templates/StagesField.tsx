@@ -76,9 +76,9 @@ export function StagesField() {
         {errors.length ? (
           <Problems errors={errors.map(inWords)} path={path} />
         ) : list.length ? (
-          `They make up the measurement: ${duration(totalSeconds(list))}.`
+          `The stages last ${duration(totalSeconds(list))}.`
         ) : (
-          `Without stages the ${of === 'target_qps' ? 'rate' : 'number of connections'} stays as it is.`
+          `Without stages the ${of === 'target_qps' ? 'rate' : 'number of connections'} does not change.`
         )}
       </div>
     </fieldset>

@@ -24,7 +24,7 @@ export function TemplateAccess({ template, onClose }: { template: Template; onCl
     },
     onSuccess: async () => {
       await qc.invalidateQueries({ queryKey: ['templates'] });
-      toast(`Who may use “${template.name}” was saved.`, 'ok');
+      toast(`Access to “${template.name}” saved.`, 'ok');
       onClose();
     },
   });

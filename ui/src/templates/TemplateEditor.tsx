@@ -5,7 +5,7 @@ import { canEdit } from '../app/AccessFields';
 import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem, Problem } from '../api/client';
 import { safeText } from '../api/safeText';
-import { useConnections, useCreateRun, useHasRole, useMe, usePlugins, useTemplate } from '../api/queries';
+import { useConnections, useCreateRun, useHasRole, useMe, usePlugins, useRun, useTemplate } from '../api/queries';
 import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -13,7 +13,8 @@ import { useConfirm } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
 import { Drift } from '../drift/Drift';
 import { Icon } from '../design/icons';
-import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { limitOf, retarget, usedTarget } from '../start/retarget';
+import { Failed, Notice, ProblemNotice, Skeleton, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Conflict } from './Conflict';
 import { appliesTo, asNewTemplate, blank, type Draft, draftBody, exampleSource, unplacedErrors } from './draft';
@@ -39,6 +40,9 @@ export default function TemplateEditor({ id }: { id: string | null }) {
     enabled: from !== null,
   });
   const example = id === null ? params.get('example') : null;
+  // The run whose connection and table the example takes over.
+  const like = example === null ? null : params.get('like');
+  const model = useRun(like ?? '', true, like !== null);
   const gallery = useQuery({
     queryKey: ['gallery'],
     staleTime: Number.POSITIVE_INFINITY,
@@ -53,11 +57,15 @@ export default function TemplateEditor({ id }: { id: string | null }) {
       ? saved
       : from !== null
         ? run
-        : example !== null
-          ? gallery
-          : workload !== null
-            ? plugins
-            : null;
+        : example !== null && gallery.data
+          ? like !== null && !model.error
+            ? model
+            : gallery
+          : example !== null
+            ? gallery
+            : workload !== null
+              ? plugins
+              : null;
   if (waiting?.error && !waiting.data)
     return (
       <div className="page">
@@ -73,8 +81,10 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   if ((waiting && !waiting.data) || (id === null && connections.isPending))
     return (
       <>
-        <div className="page-head" />
-        <div className="page narrow">
+        <div className="page-head">
+          <Skeleton width={260} height={22} />
+        </div>
+        <div className="page narrow" aria-busy="true">
           <SkeletonRows rows={12} />
         </div>
       </>
@@ -84,22 +94,31 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   if (id !== null && t) initial = { config: t.config, source: t.source ?? '', edited: null };
   else if (copy !== null && t)
     initial = { config: asNewTemplate(t.config, `${t.name} (copy)`), source: '', edited: 'form' };
-  else if (from !== null && run.data)
-    initial = { config: asNewTemplate(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
-  else if (example !== null && gallery.data)
+  else if (from !== null && run.data) {
+    const config = asNewTemplate(run.data.scenario_config, run.data.test_name);
+    const limit = params.get('ask') === 'limit';
+    initial = {
+      config: limit ? limitOf(config, run.data.summary?.latency_ms?.p95) : config,
+      source: '',
+      edited: 'form',
+    };
+  } else if (example !== null && gallery.data) {
+    const question = gallery.data.find((q) => q.id === example);
+    const target = model.data ? usedTarget(model.data) : null;
+    const source = question?.source ?? '';
     initial = {
       config: blank(connections.data),
-      source: exampleSource(gallery.data.find((q) => q.id === example)?.source ?? '', connections.data),
-      edited: gallery.data.some((q) => q.id === example) ? 'yaml' : null,
+      source: target ? retarget(source, target, !question?.ownTables) : exampleSource(source, connections.data),
+      edited: question ? 'yaml' : null,
     };
-  else if (workload !== null && plugins.data)
+  } else if (workload !== null && plugins.data)
     initial = { config: withWorkload(blank(connections.data), workload, plugins.data), source: '', edited: 'form' };
   else if (adapter !== null)
     initial = { config: withTableType(blank(connections.data), adapter), source: '', edited: 'form' };
   else initial = { config: blank(connections.data), source: '', edited: null };
   return (
     <Editor
-      key={id ?? `new/${from}/${copy}/${example}/${workload}/${adapter}`}
+      key={id ?? `new/${from}/${copy}/${example}/${like}/${workload}/${adapter}/${params.get('ask')}`}
       id={id}
       template={id === null ? null : (t ?? null)}
       initial={initial}
@@ -135,6 +154,12 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const [wasValidated, setWasValidated] = useState(false);
   const [version, setVersion] = useState(template?.version ?? 0);
   const [dialog, ask] = useConfirm();
+  // The address may open the text of a new template, which only the form has filled in.
+  const { showText } = e;
+  const lacksText = tab === 'yaml' && e.draft.source === '' && e.draft.edited !== 'yaml';
+  useEffect(() => {
+    if (lacksText) showText();
+  }, [lacksText, showText]);
   const name = safeText(e.draft.config.name ?? '');
   const savedName = safeText(template?.name ?? '');
   usePageTitle(name || 'New template');
@@ -242,7 +267,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const remove = () =>
     ask({
       title: `Delete template “${savedName}”?`,
-      body: 'Its runs and their figures stay; only the template is deleted.',
+      body: 'This deletes only the template. Its runs and their figures stay.',
       verb: 'Delete template',
       act: async () => {
         await api.remove('/api/templates/{id}', { path: { id: id! } });
@@ -281,16 +306,16 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           <h1 className="clip">{id ? name || savedName : 'New template'}</h1>
           <div className="sub clip">
             {e.state === 'unreachable'
-              ? 'The server does not answer; what you type is kept here.'
+              ? 'The server does not answer. Your changes stay in this browser.'
               : shown.length > 0
                 ? `${shown.length} ${shown.length === 1 ? 'field needs' : 'fields need'} attention`
                 : e.dirty
                   ? template
-                    ? 'These changes are not saved'
+                    ? 'Unsaved changes'
                     : 'Not saved yet'
                   : template
                     ? `Saved ${ago(template.updated_at)}`
-                    : 'Everything but the name is filled in'}
+                    : 'Enter a name to save'}
           </div>
         </div>
         <div className="actions">
@@ -334,7 +359,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
                       act: () => navigate(`/templates/new?copy=${id}`),
                     },
                     {
-                      label: 'Its runs, drift over time',
+                      label: 'Runs and drift over time',
                       icon: 'history',
                       act: () => navigate(`/history?template=${id}`),
                     },
@@ -375,7 +400,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             <strong>
               This template is {template.access.owner ? `${safeText(template.access.owner)}’s` : 'an admin’s'}.
             </strong>{' '}
-            What you change can be saved in a copy of your own.{' '}
+            Save your changes as a copy of your own.{' '}
             <Link href={`/templates/new?copy=${id}`} className="btn small">
               Duplicate
             </Link>
@@ -383,7 +408,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
         )}
         {restored && (
           <Notice>
-            <strong>Your unsaved changes are back.</strong>{' '}
+            <strong>Your unsaved changes were restored.</strong>{' '}
             <button
               type="button"
               className="btn small"
@@ -415,17 +440,14 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
         )}
         {e.hasHiddenCharacters && may && (
           <Notice tone="warn">
-            <strong>This template has characters that nobody sees, or that turn the text around them.</strong> Each is
-            marked, and the fields say which they are.{' '}
+            <strong>This template contains invisible characters.</strong> The fields below name them.{' '}
             <button type="button" className="btn small" onClick={e.removeUnseen}>
-              Take them out
+              Remove them
             </button>
           </Notice>
         )}
         {tab === 'form' && losesComments && (
-          <Notice>
-            Saving from the form writes the YAML anew: its comments are dropped. Edit it as YAML to keep them.
-          </Notice>
+          <Notice>Saving from the form removes the comments of the YAML. Edit the YAML to keep them.</Notice>
         )}
         {tab === 'yaml' ? (
           <YamlEditor value={e.draft.source} onChange={e.setSource} errors={shown} />
@@ -438,14 +460,14 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           <div className="panel">
             <div className="state">
               <Icon name="alert" size={28} />
-              <h2 className="h3">The form cannot show this YAML yet</h2>
+              <h2 className="h3">The YAML has errors</h2>
               <p>
-                It has {e.errors.length} {e.errors.length === 1 ? 'error' : 'errors'}. Correct them in the text, and the
-                form follows.
+                It has {e.errors.length} {e.errors.length === 1 ? 'error' : 'errors'}. Correct them in the text to see
+                the form.
               </p>
               <div className="row">
                 <button type="button" className="btn primary" onClick={() => setTab('yaml')}>
-                  Go to the text
+                  Edit the YAML
                 </button>
               </div>
             </div>
@@ -488,7 +510,7 @@ function UnplacedErrors({ errors }: { errors: Finding[] }) {
   if (lost.length === 0) return null;
   return (
     <Notice tone="bad">
-      <strong>The form has no place for these fields now; they can be changed in the YAML.</strong>
+      <strong>These fields have no control in the form. Change them in the YAML.</strong>
       <ul>
         {lost.map((e) => (
           <li key={e.field + e.message}>

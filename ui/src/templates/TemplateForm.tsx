@@ -6,9 +6,9 @@ import type { GuardrailName } from '../api/types';
 import { Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { terms } from '../design/terms';
-import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
+import { Field, ListField, More, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
 import { FeedField } from './FeedField';
-import { FindMaxFields } from './FindMaxFields';
+import { FindMaxFields, moreFindMax, MoreFindMaxFields } from './FindMaxFields';
 import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
 import { findPlugin, pluginOptions } from '../plugins/refs';
@@ -34,14 +34,23 @@ function Section(props: { title: string; note: ReactNode; children: ReactNode })
 export function TemplateForm({ isNew }: { isNew: boolean }) {
   return (
     <div className="stack">
-      <Section title="What it is" note="How you find it again in lists and reports.">
+      <Section title="Name" note="Shown in lists and reports.">
         <TextField path="name" label="Name" placeholder="point lookups and writes" autoFocus={isNew} />
-        <TextField path="description" label="Description" optional long placeholder="What question does it answer?" />
+        <More paths={['description', 'tags']}>
+          <TextField
+            path="description"
+            label="Description"
+            optional
+            long
+            placeholder="Which question does this run answer?"
+          />
+          <TagsField path="tags" label="Tags" add="Add tag" help="Shown on the run and usable as a filter." />
+        </More>
       </Section>
       <Targets />
       <WorkloadSection />
       <LoadSection />
-      <Section title="Verdict" note="What the run is judged by, and what stops it early.">
+      <Section title="Verdict" note="Conditions that the result must meet, and limits that stop the run.">
         <ListField
           path="thresholds"
           label="Thresholds"
@@ -50,26 +59,38 @@ export function TemplateForm({ isNew }: { isNew: boolean }) {
           add="Add threshold"
           help="For example p95_ms < 50, error_rate < 0.001, qps > 5000."
         />
-        <div className="field">
-          <div className="label">Guardrails</div>
-          <div className="form-grid four">
-            <Guard name="max_cpu_percent" label="Generator CPU" />
-            <Guard name="max_memory_percent" label="Generator memory" />
-            <Guard name="max_host_cpu_percent" label="Host CPU" />
-            <Guard name="max_host_memory_percent" label="Host memory" />
-            <Guard name="max_error_rate_pct" label="Error rate" />
-            <Guard name="max_p95_ms" label="P95" unit="ms" />
-            <Guard name="max_p99_ms" label="P99" unit="ms" />
-            <NumberField path="guardrails.hold_seconds" label="Held for" unit="s" placeholder="5" />
+        <More paths={[...guardrails.map((g) => `guardrails.${g}`), 'rules']}>
+          <div className="field">
+            <div className="label">Guardrails</div>
+            <div className="form-grid four">
+              <Guard name="max_cpu_percent" label="Generator CPU" />
+              <Guard name="max_memory_percent" label="Generator memory" />
+              <Guard name="max_host_cpu_percent" label="Host CPU" />
+              <Guard name="max_host_memory_percent" label="Host memory" />
+              <Guard name="max_error_rate_pct" label="Error rate" />
+              <Guard name="max_p95_ms" label="P95" unit="ms" />
+              <Guard name="max_p99_ms" label="P99" unit="ms" />
+              <NumberField path="guardrails.hold_seconds" label="Held for" unit="s" placeholder="5" />
+            </div>
+            <div className="help">{terms.guardrails} Leave empty for no limit.</div>
           </div>
-          <div className="help">{terms.guardrails} Leave empty for no limit.</div>
-        </div>
-        <RulesField />
-        <TagsField path="tags" label="Tags" add="Add tag" help="Shown on the run and usable as a filter." />
+          <RulesField />
+        </More>
       </Section>
     </div>
   );
 }
+
+const guardrails = [
+  'max_cpu_percent',
+  'max_memory_percent',
+  'max_host_cpu_percent',
+  'max_host_memory_percent',
+  'max_error_rate_pct',
+  'max_p95_ms',
+  'max_p99_ms',
+  'hold_seconds',
+];
 
 function Guard({ name, label, unit = '%' }: { name: GuardrailName; label: string; unit?: string }) {
   return <NumberField path={`guardrails.${name}`} label={label} unit={unit} placeholder="none" />;
@@ -81,7 +102,7 @@ function Targets() {
   return (
     <Section
       title="Targets"
-      note="The same workload, with the same seed, on each in turn; they are compared with the first."
+      note="The same workload with the same seed, on one target after another. The first target is the baseline."
     >
       <MatrixFields />
     </Section>
@@ -99,8 +120,9 @@ function TargetSection() {
   const adapters = pluginOptions(plugins.data, 'adapter');
   const adapter = findPlugin(plugins.data, 'adapter', shownAs(get(config, 'target.adapter')) || 'postgres');
   const own = adapter?.manifest.parameters as Schema | undefined;
+  const loads = Boolean(adapter?.manifest.supports?.generates_rows);
   return (
-    <Section title="Target" note="Which table of which database takes the load.">
+    <Section title="Target" note="The database and the table under load.">
       <div className="form-grid">
         <Field
           path={inline ? 'target.connection.driver' : 'target.connection'}
@@ -129,7 +151,7 @@ function TargetSection() {
                   {c.builtin ? ' (built in)' : ''}
                 </option>
               ))}
-              <option value={'\u0000inline'}>Spelled out here…</option>
+              <option value={'\u0000inline'}>Address in this template…</option>
             </select>
           )}
         </Field>
@@ -138,7 +160,7 @@ function TargetSection() {
           label="Table type"
           tip={terms.adapter}
           onPick={(v) => change('target.adapter', (c) => withTableType(c, v))}
-          help={adapter?.manifest.supports?.read_only ? 'Under load it can only be read.' : undefined}
+          help={adapter?.manifest.supports?.read_only ? 'Read-only under load.' : undefined}
           options={adapters.length ? adapters : [{ value: 'postgres', label: 'postgres' }]}
         />
         <TextField
@@ -149,10 +171,10 @@ function TargetSection() {
           placeholder={several ? 'nothing' : none ? 'none' : 'orders'}
           help={
             none
-              ? 'What {table} stands for in the statements. Leave it empty when none names it.'
+              ? 'The value of {table} in the statements. Leave empty if no statement uses it.'
               : several
-                ? `Ends in _ or a dot: bench_ gives bench_${first}, tpc. the schema tpc. Leave it empty for ${first}.`
-                : 'With its schema if need be: sales.orders.'
+                ? `Prefix ending in _ or a dot: bench_ gives bench_${first}, tpc. the schema tpc. Empty: ${first}.`
+                : 'With its schema if needed: sales.orders.'
           }
         />
       </div>
@@ -162,12 +184,12 @@ function TargetSection() {
           label="Address (DSN)"
           mono
           placeholder="postgres://user:password@host:5432/database"
-          help="Its password is encrypted when the template is saved."
+          help="Loadstone encrypts the password when you save the template."
         />
       )}
       {none && !prepare ? (
         <div className="field">
-          <div className="help">This workload brings no sample tables: what its statements name must exist.</div>
+          <div className="help">This workload has no sample tables. All tables in its statements must exist.</div>
         </div>
       ) : (
         <div className="field">
@@ -176,15 +198,13 @@ function TargetSection() {
             label="Sample data"
             value={prepare ? 'make' : 'none'}
             options={[
-              { value: 'make', label: 'Make a sample table' },
+              { value: 'make', label: 'Create a sample table' },
               { value: 'none', label: 'Use an existing table' },
             ]}
             onChange={(v) => set('target.prepare', v === 'make' ? { rows: 100_000, if_exists: 'use' } : undefined)}
           />
           <div className="help">
-            {prepare
-              ? terms.prepare
-              : 'The table must exist; its shape is checked before the load, and it is never dropped.'}
+            {prepare ? terms.prepare : 'The table must exist. Loadstone checks it before the load and never drops it.'}
           </div>
         </div>
       )}
@@ -193,59 +213,78 @@ function TargetSection() {
           <NumberField
             path="target.prepare.rows"
             label="Rows"
-            placeholder={sized ? 'as the parameters say' : '100000'}
+            placeholder={sized ? 'set by the parameters' : '100000'}
             help={
               sized
-                ? 'Leave it empty: the parameters of this workload say how many.'
+                ? 'Leave empty. The parameters of this workload set the number.'
                 : typeof prepare.rows === 'number'
                   ? `${prepare.rows.toLocaleString('en-US')} rows`
                   : undefined
             }
           />
-          <SelectField
-            path="target.prepare.if_exists"
-            label="If the table exists"
-            options={[
-              { value: 'use', label: 'Use it as it is' },
-              { value: 'recreate', label: 'Make it anew in its place' },
-              { value: 'fail', label: 'Refuse to run' },
-            ]}
-          />
-          {adapter?.manifest.supports?.generates_rows && (
+        </div>
+      )}
+      <More
+        paths={[
+          ...(prepare ? ['target.prepare.if_exists'] : []),
+          ...(prepare && loads ? ['target.prepare.load'] : []),
+          'target.allow_writes',
+          ...Object.keys(own?.properties ?? {}).map((k) => `target.params.${k}`),
+        ]}
+      >
+        <div className="form-grid">
+          {prepare && (
+            <SelectField
+              path="target.prepare.if_exists"
+              label="If the table exists"
+              options={[
+                { value: 'use', label: 'Use it unchanged' },
+                { value: 'recreate', label: 'Drop and recreate it' },
+                { value: 'fail', label: 'Fail the run' },
+              ]}
+            />
+          )}
+          {prepare && loads && (
             <SelectField
               path="target.prepare.load"
               unset="auto"
               label="Rows from"
               tip={terms.prepareLoad}
               options={[
-                { value: 'auto', label: 'The database, where it can' },
-                { value: 'copy', label: 'The workload, copied' },
+                { value: 'auto', label: 'The database, if it can' },
+                { value: 'copy', label: 'The workload' },
               ]}
             />
           )}
+          <SelectField
+            path="target.allow_writes"
+            unset="false"
+            label="Writes to existing tables"
+            help="Tables that Loadstone created need no permission."
+            onPick={(v) => set('target.allow_writes', v === 'true' ? true : undefined)}
+            options={[
+              { value: 'false', label: 'Ask before the run starts' },
+              { value: 'true', label: 'Allow' },
+            ]}
+          />
         </div>
-      )}
-      <div className="form-grid">
-        <SelectField
-          path="target.allow_writes"
-          unset="false"
-          label="Writes to existing tables"
-          help="Loadstone writes to the tables that it created without asking."
-          onPick={(v) => set('target.allow_writes', v === 'true' ? true : undefined)}
-          options={[
-            { value: 'false', label: 'Ask before the run starts' },
-            { value: 'true', label: 'Allow' },
-          ]}
-        />
-      </div>
-      {own?.properties && Object.keys(own.properties).length > 0 && (
-        <ParamsForm key={adapter!.sha256} schema={own} path="target.params" />
-      )}
+        {own?.properties && Object.keys(own.properties).length > 0 && (
+          <ParamsForm key={adapter!.sha256} schema={own} path="target.params" />
+        )}
+      </More>
       <div className="row">
         <AddTarget />
       </div>
     </Section>
   );
+}
+
+/** parameters are the parameters of a schema that are required, or the others. */
+function parameters(schema: Schema, required: boolean): Schema {
+  const properties = Object.entries(schema.properties ?? {}).filter(
+    ([k]) => (schema.required ?? []).includes(k) === required,
+  );
+  return { ...schema, properties: Object.fromEntries(properties) };
 }
 
 /** withoutStatements drops the statements parameter when a recorded run supplies it. */
@@ -259,11 +298,13 @@ function WorkloadSection() {
   const plugins = usePlugins();
   const name = shownAs(get(config, 'workload.plugin'));
   const chosen = findPlugin(plugins.data, 'workload', name);
-  const schema = chosen?.manifest.parameters as Schema | undefined;
+  const declared = chosen?.manifest.parameters as Schema | undefined;
+  const schema =
+    declared && chosen?.manifest.feed && feedHasStatements(config) ? withoutStatements(declared) : declared;
   return (
     <Section
       title="Workload"
-      note={chosen?.manifest.description || 'Which operations are issued, with which keys and values.'}
+      note={chosen?.manifest.description || 'The operations of the run, with their keys and values.'}
     >
       <div className="form-grid">
         <SelectField
@@ -274,20 +315,21 @@ function WorkloadSection() {
           options={pluginOptions(plugins.data, 'workload')}
           help={
             plugins.error
-              ? 'The list of plugins could not be read; the name is kept as it is.'
+              ? 'The list of plugins could not be loaded. The name does not change.'
               : chosen && chosen.state !== 'enabled'
-                ? `This plugin is ${chosen.state}: no run can use it now.`
+                ? `This plugin is ${chosen.state}. Runs cannot use it.`
                 : undefined
           }
         />
       </div>
       {(chosen?.manifest.feed || get(config, 'workload.feed') != null) && <FeedField />}
       {schema && (
-        <ParamsForm
-          key={chosen!.sha256}
-          schema={chosen!.manifest.feed && feedHasStatements(config) ? withoutStatements(schema) : schema}
-          path="workload.params"
-        />
+        <>
+          <ParamsForm key={`${chosen!.sha256} needed`} schema={parameters(schema, true)} path="workload.params" />
+          <More paths={Object.keys(parameters(schema, false).properties ?? {}).map((k) => `workload.params.${k}`)}>
+            <ParamsForm key={chosen!.sha256} schema={parameters(schema, false)} path="workload.params" />
+          </More>
+        </>
       )}
     </Section>
   );
@@ -306,10 +348,10 @@ function LoadSection() {
   const explain = mode === 'CONCURRENCY' ? terms.concurrency : mode === 'QPS' ? terms.qps : terms.findMax;
   const durationNote =
     Number.isFinite(warm + length) && warm + length > 0
-      ? `The run takes about ${duration(warm + length)}, plus the time to prepare.`
-      : 'How much, and for how long.';
+      ? `The run takes about ${duration(warm + length)} plus preparation.`
+      : 'How much load, and for how long.';
   return (
-    <Section title="Load" note={searches ? 'The run ends when it knows the answer.' : durationNote}>
+    <Section title="Load" note={searches ? 'The run ends when the search has its answer.' : durationNote}>
       <div className="form-grid">
         <SelectField
           path="workload.load_mode"
@@ -318,7 +360,7 @@ function LoadSection() {
           options={[
             { value: 'CONCURRENCY', label: 'Closed loop (connections)' },
             { value: 'QPS', label: 'Open loop (rate)' },
-            { value: 'FIND_MAX_CONCURRENCY', label: 'Find Max (search the limit)' },
+            { value: 'FIND_MAX_CONCURRENCY', label: 'Find Max (search for the limit)' },
           ]}
         />
         {open && !paced && (
@@ -326,7 +368,7 @@ function LoadSection() {
             path="workload.target_qps"
             label={stages ? 'Rate at the start' : 'Target rate'}
             unit="/s"
-            help="Operations per second, of all workers together."
+            help="Operations per second of all workers."
           />
         )}
         {(!searches || overRate) && (
@@ -336,13 +378,54 @@ function LoadSection() {
             tip={open || overRate ? terms.pool : undefined}
             help={
               open || overRate
-                ? 'Free ones execute what is due, 1 to 20 000.'
-                : 'They work at the same time, 1 to 20 000.'
+                ? 'They execute the scheduled operations, 1 to 20 000.'
+                : 'Concurrent connections, 1 to 20 000.'
             }
           />
         )}
       </div>
       {searches && <FindMaxFields />}
+      {!searches && (
+        <div className="form-grid">
+          {!stages && (
+            <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />
+          )}
+          <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
+        </div>
+      )}
+      <MoreLoad />
+    </Section>
+  );
+}
+
+/** MoreLoad holds what a run seldom needs to say about its load. */
+function MoreLoad() {
+  const { config } = useForm();
+  const mode = shownAs(get(config, 'workload.load_mode')) || 'CONCURRENCY';
+  const open = mode === 'QPS';
+  const searches = mode === 'FIND_MAX_CONCURRENCY';
+  const overRate = searches && get(config, 'find_max.unit') === 'rate';
+  const staged = open ? get(config, 'workload.arrival') !== 'workload' : !searches;
+  const scaling = get(config, 'scaling.mode') ?? 'FIXED';
+  const paths = [
+    ...(searches ? moreFindMax(overRate) : []),
+    ...(searches ? ['workload.warmup_seconds'] : []),
+    ...(open ? ['workload.arrival', 'workload.max_in_flight'] : []),
+    ...(staged ? ['workload.stages'] : []),
+    ...(open || overRate ? [] : ['workload.think_time_ms']),
+    'workload.statement_timeout_ms',
+    'workload.stop.drain_seconds',
+    'workload.seed',
+    'workload.retry.max',
+    'workload.isolation_level',
+    'scaling.mode',
+    ...(scaling === 'FIXED' ? ['scaling.worker_count'] : []),
+    ...(scaling === 'BOUNDED' ? ['scaling.min_workers', 'scaling.max_workers'] : []),
+    'scaling.per_worker_capacity',
+  ];
+  return (
+    <More paths={paths}>
+      {searches && <MoreFindMaxFields />}
       {open && (
         <div className="form-grid">
           <SelectField
@@ -357,18 +440,15 @@ function LoadSection() {
           />
           <NumberField
             path="workload.max_in_flight"
-            label="Most in flight"
+            label="Maximum in flight"
             tip={terms.inFlightLimit}
             placeholder="10000"
           />
         </div>
       )}
-      {(open ? !paced : mode === 'CONCURRENCY') && <StagesField />}
+      {staged && <StagesField />}
       <div className="form-grid">
-        {!stages && !searches && (
-          <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />
-        )}
-        <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
+        {searches && <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />}
         {!open && !overRate && (
           <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />
         )}
@@ -393,21 +473,19 @@ function LoadSection() {
           label="Retries"
           placeholder="none"
           tip={terms.retries}
-          help="Empty means none. Error classes and pauses are in the YAML."
+          help="Empty means none. Set error classes and pauses in the YAML."
         />
         <SelectField
           path="workload.isolation_level"
           label="Isolation level"
           unset="default"
           options={[
-            { value: 'default', label: "The server's own" },
+            { value: 'default', label: 'Default of the server' },
             { value: 'read committed', label: 'Read committed' },
             { value: 'repeatable read', label: 'Repeatable read' },
             { value: 'serializable', label: 'Serializable' },
           ]}
         />
-      </div>
-      <div className="form-grid">
         <SelectField
           path="scaling.mode"
           label="Scaling"
@@ -418,13 +496,11 @@ function LoadSection() {
             { value: 'AUTO', label: 'Automatic' },
           ]}
         />
-        {(get(config, 'scaling.mode') ?? 'FIXED') === 'FIXED' && (
-          <NumberField path="scaling.worker_count" label="Workers" tip={terms.runWorker} />
-        )}
-        {get(config, 'scaling.mode') === 'BOUNDED' && (
+        {scaling === 'FIXED' && <NumberField path="scaling.worker_count" label="Workers" tip={terms.runWorker} />}
+        {scaling === 'BOUNDED' && (
           <>
-            <NumberField path="scaling.min_workers" label="Fewest workers" placeholder="1" tip={terms.runWorker} />
-            <NumberField path="scaling.max_workers" label="Most workers" />
+            <NumberField path="scaling.min_workers" label="Minimum workers" placeholder="1" tip={terms.runWorker} />
+            <NumberField path="scaling.max_workers" label="Maximum workers" />
           </>
         )}
         <NumberField
@@ -434,6 +510,6 @@ function LoadSection() {
           tip={terms.capacity}
         />
       </div>
-    </Section>
+    </More>
   );
 }

@@ -1,16 +1,16 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { OperatorOnly } from '../app/OperatorOnly';
 import { api, asProblem } from '../api/client';
-import { useCreateRun, useRuns, useTemplates } from '../api/queries';
-import type { RunRow, Template } from '../api/types';
+import { useCreateRun, useLastRuns, useTemplates } from '../api/queries';
+import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, SearchBox } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { ago, dateTime, duration } from '../design/format';
 import { Icon } from '../design/icons';
-import { Empty, Load, SkeletonRows } from '../design/States';
+import { Empty, Load, Skeleton, SkeletonRows } from '../design/States';
 import { StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { TemplateAccess } from './TemplateAccess';
@@ -19,13 +19,13 @@ import { problemText } from '../design/sentences';
 const modeWords: Record<string, string> = {
   CONCURRENCY: 'Closed loop',
   QPS: 'Open loop',
-  FIND_MAX_CONCURRENCY: 'Find the maximum',
+  FIND_MAX_CONCURRENCY: 'Find Max',
 };
 
 export function TemplatesPage() {
   usePageTitle('Templates');
   const templates = useTemplates();
-  const recent = useRuns({ limit: 100 });
+  const lastRuns = useLastRuns();
   const [search, setSearch] = useParam('search');
   const [, navigate] = useLocation();
   const toast = useToast();
@@ -33,12 +33,6 @@ export function TemplatesPage() {
   const create = useCreateRun();
   const [dialog, ask] = useConfirm();
   const [of, setOf] = useState<Template | null>(null);
-
-  const lastRun = useMemo(() => {
-    const m = new Map<string, RunRow>();
-    for (const r of recent.data?.runs ?? []) if (r.template_id && !m.has(r.template_id)) m.set(r.template_id, r);
-    return m;
-  }, [recent.data]);
 
   const run = (t: Template, start = true) =>
     create.mutate(
@@ -54,7 +48,7 @@ export function TemplatesPage() {
   const remove = (t: Template) =>
     ask({
       title: `Delete template “${t.name}”?`,
-      body: 'Its runs and their figures stay; only the template is deleted.',
+      body: 'This deletes only the template. Its runs and their figures stay.',
       verb: 'Delete template',
       act: async () => {
         await api.remove('/api/templates/{id}', { path: { id: t.template_id } });
@@ -73,7 +67,7 @@ export function TemplatesPage() {
     <>
       <header className="page-head">
         <h1>Templates</h1>
-        <span className="sub hide-phone">What a run does, saved to be run again.</span>
+        <span className="sub hide-phone">Saved definitions of runs.</span>
         <div className="actions">
           <OperatorOnly>
             <Link href="/templates/new" data-new className="btn primary">
@@ -99,7 +93,7 @@ export function TemplatesPage() {
                   actions={
                     <OperatorOnly>
                       <Link href="/templates/gallery" className="btn primary">
-                        Begin with a question
+                        Choose a question
                       </Link>
                       <Link href="/templates/new" className="btn">
                         New template
@@ -107,8 +101,8 @@ export function TemplatesPage() {
                     </OperatorOnly>
                   }
                 >
-                  A template names the table, the operations and the load, so that the same run can be repeated and
-                  compared.
+                  A template defines the table, the operations and the load of a run, so that you can repeat and compare
+                  it.
                 </Empty>
               ) : (
                 d.filter(matches).length === 0 && (
@@ -121,7 +115,7 @@ export function TemplatesPage() {
                       </button>
                     }
                   >
-                    Nothing is named like “{search}”.
+                    No template name contains “{search}”.
                   </Empty>
                 )
               )
@@ -144,7 +138,7 @@ export function TemplatesPage() {
                   </thead>
                   <tbody>
                     {d.filter(matches).map((t) => {
-                      const last = lastRun.get(t.template_id);
+                      const last = lastRuns.data?.get(t.template_id);
                       const c = t.config;
                       const href = `/templates/${t.template_id}`;
                       return (
@@ -190,8 +184,10 @@ export function TemplatesPage() {
                                 />
                                 <span className="muted">{ago(last.start_time ?? last.created_at)}</span>
                               </Link>
+                            ) : lastRuns.isPending ? (
+                              <Skeleton width={90} />
                             ) : (
-                              <span className="muted">–</span>
+                              <span className="muted">{lastRuns.error ? 'unknown' : 'never'}</span>
                             )}
                           </td>
                           <td className="num nowrap extra" title={dateTime(t.updated_at)}>
@@ -229,7 +225,7 @@ export function TemplatesPage() {
                                     act: () => run(t, false),
                                   },
                                   {
-                                    label: 'Its runs',
+                                    label: 'Runs',
                                     icon: 'history',
                                     act: () => navigate(`/history?template=${t.template_id}`),
                                   },

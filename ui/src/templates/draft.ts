@@ -16,10 +16,7 @@ const without = (connections: Connections) => connections?.every((c) => c.name !
 /** exampleSource drops the built-in connection from an example when the server has none. */
 export const exampleSource = (source: string, connections: Connections) =>
   without(connections)
-    ? source.replaceAll(
-        new RegExp(`^([ -]*connection:) ${builtin}\\b.*$`, 'gm'),
-        "$1 ''   # the name of a connection of yours",
-      )
+    ? source.replaceAll(new RegExp(`^([ -]*connection:) ${builtin}\\b.*$`, 'gm'), "$1 ''   # the name of a connection")
     : source;
 
 /** blank is a new template. Without the built-in connection it names none. */
@@ -39,7 +36,6 @@ export function blank(connections?: Connections): ScenarioDraft {
       concurrent_connections: 16,
       duration_seconds: 60,
       warmup_seconds: 5,
-      think_time_ms: 0,
       seed: 42,
     },
     scaling: { mode: 'FIXED', worker_count: 2, per_worker_capacity: 8 },

@@ -80,7 +80,7 @@ export function unknownStatementFindings(feed: unknown, statements: unknown): Fi
       message: `line ${line}: there is no statement "${safeText(name)}"`,
       hint:
         suggestion === null
-          ? 'add it to the statements below, or correct the line'
+          ? 'add the statement below, or correct the line'
           : `did you mean "${safeText(suggestion)}"?`,
     },
   ];

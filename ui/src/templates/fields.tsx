@@ -29,6 +29,33 @@ export function useErrors(path: string): Finding[] {
   return errors.filter((e) => appliesTo(path, e.field));
 }
 
+/** isSet reports whether a value of the document says something. */
+function isSet(v: unknown): boolean {
+  if (v === undefined || v === null || v === '') return false;
+  return typeof v !== 'object' || Object.keys(v).length > 0;
+}
+
+/** countSet counts the paths that a document sets. */
+export const countSet = (config: ScenarioDraft, paths: string[]): number =>
+  paths.filter((p) => isSet(get(config, p))).length;
+
+/** More folds the fields at these paths away, and says how many of them are set. It opens for an error. */
+export function More({ paths, children }: { paths: string[]; children: ReactNode }) {
+  const { config, errors } = useForm();
+  const [open, setOpen] = useState(false);
+  const wrong = hasErrors(errors.filter((e) => paths.some((p) => appliesTo(p, e.field))));
+  if (paths.length === 0) return null;
+  const set = countSet(config, paths);
+  return (
+    <details className="more" open={open || wrong} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>
+        More <span className="muted">{`${paths.length} ${paths.length === 1 ? 'field' : 'fields'}, ${set} set`}</span>
+      </summary>
+      <div className="stack">{children}</div>
+    </details>
+  );
+}
+
 interface FieldProps {
   path: string;
   label: string;

@@ -19,8 +19,8 @@ export function hiddenCharacterWarnings(config: ScenarioDraft): Finding[] {
     if (chars)
       found.push({
         field: safeText(field),
-        message: `has characters that nobody sees, or that turn the text around: ${codePoints(chars)}`,
-        hint: 'take them out, unless they belong there',
+        message: `contains invisible characters: ${codePoints(chars)}`,
+        hint: 'remove them unless they are intended',
         warning: true,
       });
   };

@@ -12,7 +12,7 @@ import { get, shownAs } from './schema';
 const named = (ref: unknown) => (typeof ref === 'string' ? ref : '');
 
 /** catalogOf queries what a connection's user sees, if allowed. */
-const catalogOf = (connection: string, may: boolean) =>
+export const catalogOf = (connection: string, may: boolean) =>
   queryOptions({
     queryKey: ['relations', connection],
     staleTime: 60_000,
@@ -50,7 +50,9 @@ export function distance(a: string, b: string): number {
   return last[b.length]!;
 }
 
-const plainName = (r: CatalogRelation) => (r.schema.toLowerCase() === 'public' ? r.name : `${r.schema}.${r.name}`);
+/** plainName is a table's name as a template gives it. */
+export const plainName = (r: CatalogRelation) =>
+  r.schema.toLowerCase() === 'public' ? r.name : `${r.schema}.${r.name}`;
 
 /** targets lists the targets of a template with their paths. */
 function targets(config: ScenarioDraft): { field: string; target: unknown }[] {
@@ -91,8 +93,8 @@ function unknownTable(field: string, name: string, catalog: RelationCatalog): Fi
   return [
     {
       field,
-      message: `the connection sees no table "${safeText(name)}", and no rows are to be loaded`,
-      hint: near ? `did you mean "${near}"?` : 'it is looked for when the run begins',
+      message: `the connection sees no table "${safeText(name)}", and the template loads no rows`,
+      hint: near ? `did you mean "${near}"?` : 'the run checks again when it starts',
       warning: true,
     },
   ];
@@ -126,7 +128,7 @@ export function forbiddenConnections(
     return [
       {
         field: `${field}.connection`,
-        message: 'you may not use this connection, so that you cannot run this template',
+        message: 'you may not use this connection, so you cannot run this template',
         hint: `ask ${owner} to name you under “Who may use it”`,
         warning: true,
       },

@@ -1,6 +1,7 @@
 // YAML for the editor only: a fallback text for an invalid form, and colours. The server parses and writes templates.
 
-function scalar(v: unknown): string {
+/** scalar writes one value. */
+export function scalar(v: unknown): string {
   if (v === null || v === undefined) return 'null';
   if (typeof v !== 'string') return JSON.stringify(v);
   const plain =

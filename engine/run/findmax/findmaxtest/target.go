@@ -18,6 +18,8 @@ type Target struct {
 	// Slower is by how many times operations take longer with so many in the system; nil for never.
 	Slower func(t *Target, inside int) float64
 	RNG    *rand.Rand
+	// Begins is when the generator begins an operation of an open loop that is due at a time; nil for at once.
+	Begins func(due float64) float64
 	// noise spreads the times of each operation, and those of each second, by so much in both directions.
 	noise float64
 	// overloaded is of a target with hysteresis.
@@ -178,7 +180,11 @@ func (t *Target) Open(rate float64, length float64, poisson bool) *Seen {
 	head := 0
 	due := t.clock
 	for due < s.to {
-		if len(busy) > 0 && busy[0].end <= due {
+		begun := due
+		if t.Begins != nil {
+			begun = t.Begins(due)
+		}
+		if len(busy) > 0 && busy[0].end <= begun {
 			now := busy[0].end
 			s.add(busy[0].arrived, now)
 			if head < len(waiting) {
@@ -201,7 +207,7 @@ func (t *Target) Open(rate float64, length float64, poisson bool) *Seen {
 				s.Dropped++
 			}
 		case len(busy) < t.Slots:
-			busy = append(busy, job{due + t.Service(due, inside+1), due})
+			busy = append(busy, job{begun + t.Service(begun, inside+1), due})
 			for i := len(busy) - 1; i > 0 && busy[i].end < busy[(i-1)/2].end; i = (i - 1) / 2 {
 				busy[i], busy[(i-1)/2] = busy[(i-1)/2], busy[i]
 			}
