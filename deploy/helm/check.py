@@ -53,6 +53,7 @@ ACCEPTED = {
     "own certificates": {"tls": {"existingSecret": "nodes"}, "sealingKey": {"existingSecret": "key", "key": "k"}},
     "volumes of a class": {"server": {"persistence": {"storageClass": "fast"}},
                            "workers": {"persistence": {"enabled": True, "storageClass": "fast"}}},
+    "io_uring": {"seccompProfile": {"type": "Localhost", "localhostProfile": "loadstone.json"}},
     "user ids given out": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
     "where pods go": {part: {"nodeSelector": {"disk": "ssd"}, "podAnnotations": {"a/b": "c"},
                              "tolerations": [{"key": "bench", "operator": "Exists"}],

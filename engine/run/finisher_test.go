@@ -81,3 +81,26 @@ func TestCountsAreThoseThatWereTold(t *testing.T) {
 		t.Errorf("of nobody: %+v", rows)
 	}
 }
+
+// TestAnotherEngineThanWasAskedFor is noted with the reason, and nothing is where auto chose.
+func TestAnotherEngineThanWasAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		asked engine.IOEngine
+		drove string
+		want  string
+	}{
+		{engine.IOAuto, "events", ""}, {"", "events", ""}, {engine.IOUring, "io_uring", ""}, {engine.IOUring, "", ""},
+		{engine.IOUring, "events", "workload.io_engine asks for io_uring, but events drove the connections: why."},
+		{engine.IOEvents, "goroutines", "workload.io_engine asks for events, but goroutines drove the connections: why."},
+	} {
+		note := otherEngine(c.asked, engine.Environment{IOEngine: c.drove, IOEngineReason: "why"})
+		if note.String() != c.want {
+			t.Errorf("%q of %q: %q", c.drove, c.asked, note.String())
+		}
+	}
+	// A version before stored the code alone.
+	if s := (engine.Note{Code: engine.NoteIOEngine}).String(); s != "workload.io_engine asks for events, but goroutines "+
+		"drove the connections: event loops need Linux and connections without TLS." {
+		t.Error(s)
+	}
+}

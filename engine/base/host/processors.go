@@ -17,33 +17,47 @@ type processorPool struct {
 	restore func()
 
 	mu sync.Mutex
-	// base is GOMAXPROCS without those lent, valid while some are.
-	base, lent int
+	// base is GOMAXPROCS without those lent, valid while some are: lent to loops, beside for threads that sleep.
+	base, lent, beside int
 }
 
 // ownCount is how many the process has when none are lent.
 func (p *processorPool) ownCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lent > 0 {
+	if p.lent+p.beside > 0 {
 		return p.base
 	}
 	return p.procs(0)
+}
+
+// begin notes how many there are before the first is lent. It needs mu.
+func (p *processorPool) begin() {
+	if p.lent+p.beside == 0 {
+		p.base = p.procs(0)
+	}
 }
 
 // lend adds one, or returns false when every own one has been matched.
 func (p *processorPool) lend() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lent == 0 {
-		p.base = p.procs(0)
-	}
+	p.begin()
 	if p.lent >= p.base {
 		return false
 	}
 	p.lent++
-	p.procs(p.base + p.lent)
+	p.procs(p.base + p.lent + p.beside)
 	return true
+}
+
+// lendBeside adds one beside those of loops.
+func (p *processorPool) lendBeside() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin()
+	p.beside++
+	p.procs(p.base + p.lent + p.beside)
 }
 
 // release ends a successful lend.
@@ -51,8 +65,21 @@ func (p *processorPool) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lent--
-	if p.lent > 0 {
-		p.procs(p.base + p.lent)
+	p.end()
+}
+
+// releaseBeside ends a lendBeside.
+func (p *processorPool) releaseBeside() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beside--
+	p.end()
+}
+
+// end takes back what is not lent any more. It needs mu.
+func (p *processorPool) end() {
+	if n := p.lent + p.beside; n > 0 {
+		p.procs(p.base + n)
 		return
 	}
 	p.procs(p.base)

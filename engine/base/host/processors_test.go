@@ -23,9 +23,17 @@ func TestProcessorsAreLent(t *testing.T) {
 	if n != own {
 		t.Errorf("%d were lent beside %d", n, own)
 	}
+	p.lendBeside()
+	if procs != own+n+1 || p.ownCount() != own || p.lend() {
+		t.Errorf("%d processors, %d own, with one more beside", procs, p.ownCount())
+	}
 	for range n {
 		p.release()
 	}
+	if procs != own+1 || p.ownCount() != own {
+		t.Errorf("%d processors, %d own, with one beside", procs, p.ownCount())
+	}
+	p.releaseBeside()
 	if procs != own || p.ownCount() != own {
 		t.Errorf("%d processors afterwards", procs)
 	}

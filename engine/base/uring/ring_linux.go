@@ -90,13 +90,10 @@ type entry struct {
 	opcode, flags uint8
 	ioprio        uint16
 	fd            int32
-	off, addr     uint64
+	_, addr       uint64
 	len, opFlags  uint32
 	userData      uint64
-	bufGroup      uint16
-	personality   uint16
-	fileIndex     uint32
-	_             [2]uint64
+	_             [3]uint64
 }
 
 // completion is struct io_uring_cqe.
@@ -111,7 +108,7 @@ type buffer struct {
 	addr uint64
 	len  uint32
 	bid  uint16
-	tail uint16
+	_    uint16
 }
 
 type timespec struct{ sec, nsec int64 }
@@ -361,7 +358,7 @@ func (r *Ring) Writable(fd int, tag uint64) error {
 	return nil
 }
 
-// Cancel ends the requests of that kind with this tag, which complete a last time; where there are none nothing happens.
+// Cancel ends the requests of that kind with this tag, which complete a last time; none is as good.
 func (r *Ring) Cancel(kind Kind, tag uint64) error {
 	e, err := r.next()
 	if err != nil {

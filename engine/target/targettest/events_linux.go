@@ -2,6 +2,7 @@ package targettest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,11 +93,11 @@ func (c *eventConn) send(request []byte) error {
 	for len(request) > 0 {
 		n, err := syscall.SendmsgN(c.fd, request, nil, nil, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
 		switch {
-		case err == syscall.EAGAIN:
+		case errors.Is(err, syscall.EAGAIN):
 			if err := c.ready(writable); err != nil {
 				return err
 			}
-		case err == syscall.EINTR:
+		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return os.NewSyscallError("send", err)
 		default:
@@ -122,7 +123,7 @@ func (c *eventConn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *
 		}
 		n, _, err := syscall.Recvfrom(c.fd, c.buf, syscall.MSG_DONTWAIT)
 		switch {
-		case err == syscall.EAGAIN || err == syscall.EINTR:
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:
 			return c.Fail(os.NewSyscallError("receive", err), res)

@@ -51,16 +51,12 @@ func loopCount(connections, procs int) int {
 
 func newEventLoops(g *Group) ioEngine {
 	e := &eventLoops{g: g, plain: goroutines{g}, expected: g.target}
-	if g.cfg.Workload.IOEngine == engine.IOUring || g.cfg.Workload.IOEngine != engine.IOEvents && autoTakesRings {
-		if e.refusal = uring.Probe(); e.refusal == nil {
-			e.byRing = true
-		}
+	if g.cfg.Workload.IOEngine != engine.IOEvents {
+		e.refusal = uring.Probe()
+		e.byRing = e.refusal == nil
 	}
 	return e
 }
-
-// autoTakesRings: without a word of the workload, loops wait by io_uring where the system allows it.
-const autoTakesRings = false
 
 // refuse notes that a loop goes on by epoll.
 func (e *eventLoops) refuse(cause error) {
@@ -151,12 +147,10 @@ func (e *eventLoops) reason() string {
 		return "the connections cannot enter an event loop: they use TLS"
 	case refusal != nil:
 		return "io_uring cannot be used: " + refusal.Error()
-	case e.byRing && asked != engine.IOUring:
-		return "the system allows io_uring"
 	case asked == engine.IOUring || asked == engine.IOEvents:
 		return askedFor
 	default:
-		return "auto"
+		return "the system allows io_uring"
 	}
 }
 

@@ -70,7 +70,8 @@ func (r *ringSockets) watch(s *slot) error {
 	return nil
 }
 
-// forget takes back what the kernel has not been handed, as its descriptor may be another's by then, and cancels the rest.
+// forget takes back what the kernel has not been handed, as the descriptor may be another's by then, and cancels the
+// rest.
 func (r *ringSockets) forget(s *slot) {
 	tag := s.event.socket
 	seat := &r.seats[tag&(1<<seatBits-1)]

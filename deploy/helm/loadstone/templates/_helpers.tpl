@@ -136,7 +136,7 @@ runAsNonRoot: true
 {{- end }}
 {{- end }}
 {{- end }}
-seccompProfile: {type: RuntimeDefault}
+seccompProfile: {{ toJson .Values.seccompProfile }}
 {{- end }}
 
 {{- define "loadstone.containerSecurity" -}}
