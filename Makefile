@@ -55,7 +55,7 @@ FIRST_RUN ?= examples/first-run.yaml
 .PHONY: help run build plugins ui examples slt fmt clean api docs lint acceptance attacks release check-release audit soak bench bench-nodes bench-refresh \
 	test test-go test-ui test-first-run test-smoke test-snowflake-emulator test-s3 s3-server image-test \
 	check check-ci check-ci-go check-size check-journey check-matrix check-race check-seeds check-alone check-tutorial check-examples \
-	check-pages check-api check-proto check-promql check-witnesses check-search check-acme check-oidc check-nosnowflake check-chart check-ecs \
+	check-pages check-api check-proto check-promql check-witnesses check-why check-search check-acme check-oidc check-nosnowflake check-chart check-ecs \
 	check-observability check-arm64 check-bench need-toolchain need-postgres need-test need-examples
 
 help:
@@ -235,7 +235,7 @@ check-journey: build ui/node_modules/.package-lock.json
 	@deploy/scratch.sh deploy/journey.sh bin/loadstone
 
 check: lint test check-ci attacks check-race check-seeds check-alone check-tutorial check-examples check-pages check-api check-proto \
-	check-promql check-witnesses check-search test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench docs
+	check-promql check-witnesses check-why check-search test-s3 check-acme check-oidc check-chart check-ecs check-observability check-bench docs
 	@echo "All checks passed."
 
 # Everything with the race detector; what make test has with it already is not run again. In it are the tests of processes
@@ -300,6 +300,11 @@ check-witnesses: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
 check-witnesses: build need-postgres
 	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 10m -run '^TestWhatTheGeneratorAddsIsCovered$$' ./engine/worker/calibrate
 	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -v -run '^TestStagedFaultsAreJudged$$' ./cli
+
+# Causes of slowness that are staged on a real server, each to be the first finding of its run; healthy runs have none.
+check-why: export LOADSTONE_WHY = 1
+check-why: need-postgres plugins
+	CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -v -run '^TestStagedCausesAreFound$$' ./cli
 
 # Searches for the limit of a database whose slots and service times are known, on a machine that is otherwise idle, and
 # with two busy loops beside them: two minutes for each of 24, LOADSTONE_SEARCHES times.

@@ -143,6 +143,8 @@ type AdapterAnswer struct {
 	// Burst answers OpPreflight: the target's processors are slowed down when credits are used up that they save while
 	// they are idle. It is "yes", or "unknown"; empty is no.
 	Burst string `json:"burst,omitempty"`
+	// Observe answers OpObserve.
+	Observe *ObservePlan `json:"observe,omitempty"`
 	// HousekeepingWarehouse answers OpPreflight: polls and enrichment run there, where the run's own warehouse is made for
 	// queries only.
 	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`

@@ -94,7 +94,7 @@ func New(opts Options) *Service {
 		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorizer: opts.Authorizer,
 		Runs: ownRuns{s}})
 	s.Reader = query.New(query.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices, Live: s.runs, Admission: s.admission})
+		Prices: s.opts.Prices, Live: s.runs, Admission: s.admission, Servers: observedServers{s}})
 	s.Creator = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
 	s.finalizer = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log,
 		Drivers: opts.Drivers, Enrichments: s.enrichments})

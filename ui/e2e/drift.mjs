@@ -1,6 +1,7 @@
 // The baseline of a template on a real server: set, compared, drawn over time, removed.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
+import { opensAbout } from './steps.mjs';
 
 /** comparesWithABaseline makes the first steps' run the baseline, runs its template again, and compares. */
 export async function comparesWithABaseline(page, base) {
@@ -8,6 +9,7 @@ export async function comparesWithABaseline(page, base) {
   await page.locator('tbody a.name', { hasText: 'first steps' }).first().click();
   const first = await page.waitForURL(/\/runs\//).then(() => new URL(page.url()).pathname.split('/').at(-1));
   const against = page.getByRole('region', { name: 'Against the baseline' });
+  await opensAbout(page);
   await against.getByText('This template has no baseline.').waitFor();
   await against.getByRole('button', { name: 'Make this the baseline' }).click();
   await against.getByText('compared with this run').waitFor();

@@ -15,7 +15,7 @@ export async function mockServer(port, ...more) {
   return server;
 }
 
-/** onMock starts both before the tests of a file. Each file has its own port: 8192 to 8200 are taken. */
+/** onMock starts both before the tests of a file. Each file has its own port: 8192 to 8201 are taken. */
 export function onMock(port) {
   const base = `http://127.0.0.1:${port}`;
   let browser;

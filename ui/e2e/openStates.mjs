@@ -1,5 +1,6 @@
 // Page states that need a click or a key, on the mock server; each is checked by shot.
 import assert from 'node:assert/strict';
+import { opensAbout } from './steps.mjs';
 
 /** views: the menu, saving, and shared views. */
 async function views({ page, open, shot, step }) {
@@ -112,7 +113,9 @@ async function editorStates({ page, base, open, shot, step }) {
 async function baselines({ page, open, shot, step, find }) {
   const against = page.getByRole('region', { name: 'Against the baseline' });
   await step('a run beside its baseline', async () => {
-    await open(`/runs/${await find('orders under contention')}`, 'This template has no baseline.');
+    await open(`/runs/${await find('orders under contention')}`, 'Latency heat map');
+    await opensAbout(page);
+    await against.getByText('This template has no baseline.').waitFor();
     await against.getByRole('button', { name: 'Make this the baseline' }).click();
     await against.getByText('compared with this run').waitFor();
     await shot('a run that is the baseline');

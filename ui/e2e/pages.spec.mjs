@@ -67,7 +67,7 @@ for (const theme of ['light', 'dark'])
         ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
         ['live run', `/runs/${live}`, 'Latency heat map'],
         ['prepared run', `/runs/${await find('index rebuild')}`, 'This run would fail'],
-        ['a run stopped by a rule', `/runs/${await find('stopped by a rule')}`, 'Stopped the run'],
+        ['a run stopped by a rule', `/runs/${await find('stopped by a rule')}`, /Rule .slow. triggered/],
         ['failed run', `/runs/${await find('memory guard')}`, 'Guardrail triggered'],
         ...[
           ['overview', 'Latency heat map'],

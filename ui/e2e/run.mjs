@@ -32,6 +32,7 @@ const files = (
     ? [
         'states.spec.mjs',
         'runs.spec.mjs',
+        'shortWays.spec.mjs',
         'queries.spec.mjs',
         'editing.spec.mjs',
         'keys.spec.mjs',

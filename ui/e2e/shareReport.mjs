@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { pathToFileURL } from 'node:url';
 import { accessible } from './axe.mjs';
-import { complaints, until } from './steps.mjs';
+import { complaints, until, opensAbout } from './steps.mjs';
 
 /** openReport opens a report and records requests it must not make. */
 async function openReport(browser, address, name, prepare) {
@@ -34,6 +34,7 @@ export async function sharesTheReport(page, browser, base, prepare, reads) {
   await dialog.getByText('Line 1 is not a tag').waitFor();
   await dialog.getByLabel(/^Tags/).fill('ticket:PERF-1');
   await dialog.getByRole('button', { name: 'Save' }).click();
+  await opensAbout(page);
   await page.getByRole('region', { name: 'Note' }).getByText('with the index').waitFor();
   await page.getByRole('link', { name: 'ticket: PERF-1' }).waitFor();
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { accessible } from './axe.mjs';
 import { mockServer, onMock } from './mock.mjs';
 import { showsStreams } from './streams.mjs';
-import { exactTile, until } from './steps.mjs';
+import { exactTile, opensAbout, until } from './steps.mjs';
 
 const { base, open, find } = onMock(8197);
 
@@ -131,6 +131,7 @@ test('tags, workers and guardrails', async (t) => {
   });
   await step('guardrails show value and limit', async () => {
     await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
+    await opensAbout(page);
     await page.getByRole('region', { name: 'Guardrails' }).getByText('of 90 %').waitFor();
   });
   assert.deepEqual(wrong, []);
@@ -557,7 +558,7 @@ test('a search for the limit', async (t) => {
     const panel = page.getByRole('region', { name: 'Find Max' });
     await panel.getByText('5 of 5 finished, 5 with an answer').waitFor();
     assert.match(
-      await panel.locator('.find-hero').innerText(),
+      await page.locator('.find-hero').innerText(),
       new RegExp(`sustains\\s+${f.max_connections}\\s+connections`),
     );
     assert.ok(

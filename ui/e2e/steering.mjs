@@ -1,7 +1,7 @@
 // A user's path from the first link to a shared result: guided steps, own SQL, a run that is marked and changed, its
 // result by load, the offline report, a share link, a viewer.
 import assert from 'node:assert/strict';
-import { until } from './steps.mjs';
+import { until, opensAbout } from './steps.mjs';
 
 /** readsCanvases records what charts draw, which no other API shows. */
 export async function readsCanvases(context) {
@@ -95,6 +95,7 @@ export async function readsFiguresByLoad(page) {
 
 /** loadTable reads the table by load, on a page or in a report. */
 async function loadTable(page) {
+  if (await page.locator('.about-run').count()) await opensAbout(page);
   const table = page.getByRole('region', { name: /^Figures by load/ });
   await table.waitFor();
   const rows = await table.locator('tbody tr').all();

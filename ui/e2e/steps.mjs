@@ -53,3 +53,10 @@ export async function exactTile(page, name) {
   const title = await box.locator('.tile-value .quantity').getAttribute('title');
   return Number((title ?? '').replaceAll(',', '').split(' ')[0]);
 }
+
+/** opensAbout opens the line of a finished run that holds its notes, its baseline and its limits; it stays open. */
+export async function opensAbout(page) {
+  const line = page.locator('.about-run');
+  await line.waitFor();
+  if ((await line.getAttribute('open')) === null) await line.locator('> summary').click();
+}

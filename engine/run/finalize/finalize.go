@@ -167,6 +167,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		parent.TargetQPS = &rate
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
+	s.serverTime(ctx, e, parent)
 	if !parent.Accounting.Balanced {
 		incomplete(engine.Note{Code: engine.AboutUnbalanced, Text: strings.Join(parent.Accounting.Problems, "; ")})
 	}

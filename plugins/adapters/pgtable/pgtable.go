@@ -44,9 +44,10 @@ const settle = "SET CONSTRAINTS ALL IMMEDIATE"
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
 	m := a.Described
-	m.Driver, m.Dialect = "postgres", dialect
+	m.Driver, m.Dialect, m.Observes = "postgres", dialect, true
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {reads " + catalogs + " " + functions + "}",
+			"SELECT {reads " + observedViews + " " + observedFunctions + "}",
 			"WITH RECURSIVE {reads base " + catalogs + " " + functions + "}",
 			"SELECT 1 FROM {name} WHERE ({names}) IS NOT NULL LIMIT 1", // whether a row of another table refers to one
 			"WITH " + leftPattern + " SELECT {reads " + functions + "}",
@@ -86,6 +87,8 @@ func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 		return session(req, w)
 	case "preflight":
 		return a.preflight(req, w)
+	case "observe":
+		return observe(req, w)
 	case "classify_error":
 		classes(w)
 		return nil

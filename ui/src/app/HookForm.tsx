@@ -205,7 +205,7 @@ export function HookForm(props: {
             ),
           )}
         <fieldset className="field choices">
-          <legend className="label">Notify when a run is</legend>
+          <legend className="label">Send when a run</legend>
           {events.map((v) => (
             <label key={v.value} className="choice">
               <input

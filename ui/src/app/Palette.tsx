@@ -101,7 +101,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <div className="palette">
         <input
           className="input"
-          type="search"
+          type="text"
           role="combobox"
           aria-label="Find runs, templates, connections, pages and actions"
           aria-expanded="true"

@@ -11,13 +11,13 @@ export const events = [
   },
   { value: 'threshold', label: 'Threshold', what: 'completed with a failed threshold' },
   { value: 'failed', label: 'Failed', what: 'ended without completing' },
-  { value: 'missed', label: 'Missed', what: 'did not start though a schedule had it due' },
+  { value: 'missed', label: 'Missed', what: 'did not start at its scheduled time' },
 ] as const;
 
 export const kinds = [
-  { value: 'webhook', label: 'Webhook', what: 'a POST of JSON, signed if you give a secret' },
-  { value: 'slack', label: 'Slack-compatible', what: 'a message, as an incoming webhook of Slack takes it' },
-  { value: 'email', label: 'E-mail', what: 'a message with the figures, by a mail server' },
+  { value: 'webhook', label: 'Webhook', what: 'a JSON POST, signed if you set a secret' },
+  { value: 'slack', label: 'Slack-compatible', what: 'a message to an incoming webhook of Slack' },
+  { value: 'email', label: 'E-mail', what: 'a message with the figures through a mail server' },
 ] as const;
 
 /** eventLabel also handles events of a newer server. */

@@ -47,9 +47,9 @@ export const MatrixPage = lazyPage(() => import('../matrix/MatrixPage').then((m)
 export const NodesPage = lazyPage(() => import('../nodes/NodesPage').then((m) => m.NodesPage));
 export const PluginsPage = lazyPage(() => import('../plugins/PluginsPage').then((m) => m.PluginsPage));
 export const RunPage = lazyPage(() => import('../runs/RunPage').then((m) => m.RunPage));
-export const SchedulesPage = lazyPage(() => import('../schedules/SchedulesPage').then((m) => m.SchedulesPage));
 export const SignIn = lazyPage(() => import('./SignIn').then((m) => m.SignIn));
 export const Join = lazyPage(() => import('./Join').then((m) => m.Join));
+export const SchedulesPage = lazyPage(() => import('../schedules/SchedulesPage').then((m) => m.SchedulesPage));
 export const Settings = lazyPage(() => import('./Settings').then((m) => m.Settings));
 export const StreamsPage = lazyPage(() => import('../streams/StreamsPage').then((m) => m.StreamsPage));
 export const TableEditor = lazyPage(() => import('../tables/TableEditor').then((m) => m.TableEditor));

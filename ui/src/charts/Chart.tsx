@@ -3,6 +3,7 @@ import type uPlot from 'uplot';
 import { useLocation } from 'wouter';
 import { type Action, ActionsMenu, Term } from '../design/Controls';
 import { capitalize, plain, type Quantity } from '../design/format';
+import { CardBoundary } from '../design/CardBoundary';
 import { Num } from '../design/Num';
 import { Empty, Failed, Skeleton } from '../design/States';
 import { csv, fileName, save, savePng } from './export';
@@ -76,6 +77,14 @@ function nearestIndex(x: number[], t: number): number {
 
 /** Chart draws a run over time: shared cursor and zoom, legend table, PNG and CSV. */
 export function Chart(props: ChartProps) {
+  return (
+    <CardBoundary title={props.title}>
+      <DrawnChart {...props} />
+    </CardBoundary>
+  );
+}
+
+function DrawnChart(props: ChartProps) {
   const { x, lines, format, decor } = props;
   const group = useGroup();
   const [, navigate] = useLocation();

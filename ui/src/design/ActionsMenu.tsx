@@ -3,10 +3,16 @@ import { type Action, menuButton } from './Controls';
 import { Icon } from './icons';
 
 /** ActionsMenu is the loaded menu of design/Controls.tsx. */
-export default function ActionsMenu(props: { label: string; actions: (Action | null)[]; small: boolean }) {
+export default function ActionsMenu(props: {
+  label: string;
+  actions: (Action | null)[];
+  small: boolean;
+  /** Opens at once. */
+  open: boolean;
+}) {
   const { label, small, actions } = props;
   return (
-    <Menu.Root modal={false}>
+    <Menu.Root modal={false} defaultOpen={props.open}>
       <Menu.Trigger asChild>
         <button {...menuButton(label, small)} onClick={(e) => e.stopPropagation()}>
           <Icon name="more" />

@@ -60,6 +60,8 @@ export const menuButton = (label: string, small: boolean) => ({
 /** ActionsMenu is a button with a menu of actions. */
 export function ActionsMenu(props: { label: string; actions: (Action | null)[]; small?: boolean }) {
   const { label, small = false } = props;
+  // A click before the menu is loaded opens it when it is.
+  const [early, setEarly] = useState(false);
   const may = { operator: useHasRole('operator'), admin: useHasRole('admin') };
   const allowed = props.actions.filter((a) => !a?.needs || may[a.needs]);
   // null is a separator.
@@ -68,12 +70,12 @@ export function ActionsMenu(props: { label: string; actions: (Action | null)[]; 
   return (
     <Suspense
       fallback={
-        <button {...menuButton(label, small)} aria-haspopup="menu" onClick={(e) => e.stopPropagation()}>
+        <button {...menuButton(label, small)} aria-haspopup="menu" onClick={(e) => (e.stopPropagation(), setEarly(true))}>
           <Icon name="more" />
         </button>
       }
     >
-      <LoadedMenu label={label} small={small} actions={actions} />
+      <LoadedMenu label={label} small={small} actions={actions} open={early} />
     </Suspense>
   );
 }

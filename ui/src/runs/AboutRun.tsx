@@ -84,7 +84,7 @@ export function AboutRun({ run, measured, c }: { run: RunDetail; measured: boole
   return (
     <>
       <details className="panel about-run" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
-        <summary aria-label="Verdict, notes and baseline">
+        <summary>
           <span className="about-items">{items}</span>
           <span className="muted">{open ? 'Less' : 'Details'}</span>
         </summary>

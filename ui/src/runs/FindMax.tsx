@@ -151,19 +151,14 @@ export function FindMaxResultView({ r }: { r: FindMaxResult }) {
   const steps = r.history ?? [];
   return (
     <section className="panel find-max" aria-label="Find Max">
-      <header>
-        <h2 className="h3">
-          <Term tip={terms.findMax}>Find Max</Term>
-        </h2>
-      </header>
       <div className="body stack">
+        <LevelCharts unit={r.unit} steps={steps} found={found} />
         {r.spread && (
           <div className="find-answer">
             <SpreadFacts unit={r.unit} spread={r.spread} />
             <Repetitions unit={r.unit} list={r.repetitions ?? []} answer={found} />
           </div>
         )}
-        <LevelCharts unit={r.unit} steps={steps} found={found} />
         <Ladder unit={r.unit} steps={steps} found={found} />
       </div>
     </section>

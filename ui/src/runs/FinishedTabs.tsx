@@ -7,6 +7,7 @@ import { Distribution } from '../charts/Distribution';
 import { PercentileCurve } from '../charts/PercentileCurve';
 import { Segments, Term } from '../design/Controls';
 import { capitalize, count, dateTime, errorRate, exact, humanize, latency, percent, plain } from '../design/format';
+import { CardBoundary } from '../design/CardBoundary';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
@@ -28,12 +29,14 @@ import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { rateOf } from './rates';
 import type { Columns } from './series';
+import { Why } from './Why';
 import { FinishedWorkers } from './Workers';
 
 const tabs = [
   'overview',
   'distribution',
   'kinds',
+  'why',
   'server',
   'workers',
   'errors',
@@ -48,6 +51,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
   kinds: 'By kind',
+  why: 'Why',
   server: 'Server side',
   workers: 'Workers',
   errors: 'Errors',
@@ -84,6 +88,17 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           </Tabs.Trigger>
         ))}
       </Tabs.List>
+      <CardBoundary key={tab} title={titles[tab as keyof typeof titles]}>
+        <TabContents run={run} state={state} c={c} />
+      </CardBoundary>
+    </Tabs.Root>
+  );
+}
+
+function TabContents({ run, state, c }: { run: RunDetail; state: RunState; c: Columns }) {
+  const s = run.summary!;
+  return (
+    <>
       <Tabs.Content value="overview">
         {!hasOperations(run, s, c.t.length) ? (
           <div className="stack">
@@ -111,6 +126,9 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           {Object.keys(s.by_kind ?? {}).length > 0 && <KindCharts run={run} />}
           <ByStatement s={s} />
         </div>
+      </Tabs.Content>
+      <Tabs.Content value="why">
+        <Why run={run} c={c} />
       </Tabs.Content>
       <Tabs.Content value="server">
         <EnrichmentView run={run} live={state.live} s={s} />
@@ -145,7 +163,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       <Tabs.Content value="export">
         <ExportView run={run} s={s} c={c} />
       </Tabs.Content>
-    </Tabs.Root>
+    </>
   );
 }
 

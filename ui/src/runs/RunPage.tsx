@@ -3,6 +3,7 @@ import { useSearch } from 'wouter';
 import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
+import { CardBoundary } from '../design/CardBoundary';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { serverText } from '../design/sentences';
 import { useToast } from '../design/Toast';
@@ -25,6 +26,7 @@ import { Steering } from './Steering';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
 import { ValidityNotice } from './ValidityNotice';
+import { LiveWhy } from './Why';
 import { Workers } from './Workers';
 
 export function RunPage({ id }: { id: string }) {
@@ -70,9 +72,13 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
           <>
             {measured && run.summary?.find_max && <FindMaxAnswer r={run.summary.find_max} />}
             {!hasEnded && <ValidityNotice run={run} live={measured ? null : state.live} c={c} />}
-            <Tiles run={run} live={state.live} c={c} />
+            <CardBoundary title="Figures">
+              <Tiles run={run} live={state.live} c={c} />
+            </CardBoundary>
             {hasEnded ? (
-              <AboutRun run={run} measured={measured} c={c} />
+              <CardBoundary title="Verdict, notes and baseline">
+                <AboutRun run={run} measured={measured} c={c} />
+              </CardBoundary>
             ) : (
               <>
                 <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
@@ -88,6 +94,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <LiveCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {!preparing && !hasEnded && <LiveWhy run={run} c={c} />}
                 {!hasEnded && <LiveErrors run={run} live={state.live} />}
                 {tab === 'executions' && <Executions run={run} />}
                 {!preparing && !hasEnded && <Workers run={run} live={state.live} lastMessageAt={state.lastMessageAt} />}

@@ -179,7 +179,7 @@ function AnswerTiles({ run, s, r }: { run: RunDetail; s: Summary; r: NonNullable
         label="Errors"
         tip={terms.errors}
         q={errorRate(of(r.error_rate))}
-        note={`${at}; ${plain(count(s.errors.count))} in all steps`}
+        note={`${plain(count(s.errors.count))} in all steps`}
         tone={(of(r.error_rate) ?? 0) > 0 ? 'bad' : ''}
       />
       <GeneratorTile run={run} s={s} ran />

@@ -26,7 +26,7 @@ interface Editing {
   change: (path: string, next: (config: ScenarioDraft) => ScenarioDraft) => void;
   setField: (path: string, value: unknown) => void;
   setSource: (s: string) => void;
-  /** Makes the text the edited form; call it before showing the text. */
+  /** Fills in the text of the document where there is none; call it before showing the text. */
   showText: () => void;
   /** Whether a text has hidden characters, and a function that removes them. */
   hasHiddenCharacters: boolean;
@@ -91,9 +91,7 @@ export function useDraft(id: string, initial: Draft): Editing {
         if (draft.edited === 'yaml') setTextValid(v.config !== null);
         setDraft((d) => {
           if (draft.edited === 'yaml') return v.config ? { ...d, config: v.config } : d;
-          return v.source
-            ? { ...d, source: draft.edited === null && d.source ? d.source : v.source }
-            : { ...d, source: d.edited === null ? d.source : '' };
+          return v.source ? { ...d, source: d.edited === null && d.source ? d.source : v.source } : d;
         });
       } catch (err) {
         if (requestCount.current !== request || abort.signal.aborted) return;
@@ -147,7 +145,7 @@ export function useDraft(id: string, initial: Draft): Editing {
   const showText = useCallback(() => {
     setDraft((d) => {
       if (d.source !== '' || d.edited === 'yaml') return d;
-      return { ...d, source: writeYaml(d.config), edited: d.edited === null ? null : 'yaml' };
+      return { ...d, source: writeYaml(d.config) };
     });
   }, []);
 
