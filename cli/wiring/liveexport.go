@@ -27,9 +27,9 @@ type liveExport struct {
 }
 
 // startLiveExport begins to copy runs that go on to the account of a stored connection.
-func (t *Tables) startLiveExport(connection string) {
+func (t *Tables) startLiveExport(ctx context.Context, connection string) {
 	t.s.liveExport.Store(true)
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it ends with the server, not with its start
 	done := make(chan struct{})
 	t.s.onClose(func(context.Context) error { stop(); <-done; return nil })
 	l := &liveExport{t: t, connection: connection, runs: map[string]*snowflakeexport.Live{}, over: map[string]bool{},

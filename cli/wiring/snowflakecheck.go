@@ -93,7 +93,7 @@ type accountCheck struct {
 	runs map[string]string
 }
 
-// CheckAccount asks an account whether what Loadstone assumes of it holds: by statements, by a small run of each type of
+// CheckAccount asks an account whether what Loadstone assumes of it holds: by statements, by small runs on each type of
 // table, by its history, and by taking a run there and reading it back.
 func CheckAccount(ctx context.Context, o AccountCheck) (AccountFindings, error) {
 	checker, err := snowflake.NewChecker(ctx, o.Database)

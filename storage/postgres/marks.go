@@ -20,8 +20,8 @@ type MarkStore struct{ Pool *pgxpool.Pool }
 
 const markColumns = "mark_id, run_id, at, mark_text, made_by, made_at, changed_by, changed_at"
 
-// exportAgain has a run be taken once more to the account to which it was taken: what users note about it belongs to it.
-// One that is being taken there now is taken again after that.
+// exportAgain has a run be taken once more to the account to which it was taken: what users note about it belongs to
+// it. One that is being taken there now is taken again after that.
 const exportAgain = "UPDATE refresh_subtasks SET asked_at = clock_timestamp() WHERE dynamic_table = '" +
 	snowflakeexport.Table + "' AND subtask = "
 

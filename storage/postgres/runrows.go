@@ -43,8 +43,8 @@ func (s *Store) RunRows(ctx context.Context, runID, table string, each func(map[
 	return s.RunRowsAfter(ctx, runID, table, nil, each)
 }
 
-// RunRowsAfter is RunRows, but for those up to a row, of which the columns are needed that tell rows apart; nil is before
-// the first.
+// RunRowsAfter is RunRows, but for those up to a row, of which the columns are needed that tell rows apart; nil is
+// before the first.
 func (s *Store) RunRowsAfter(ctx context.Context, runID, table string, after map[string]json.RawMessage,
 	each func(map[string]json.RawMessage) error) error {
 	key, known := runRows[table]

@@ -105,7 +105,7 @@ func (p *planner) triable(plan *engine.Plan) (list []int) {
 func (p *planner) writing(plan *engine.Plan) (list []int) {
 	for i, w := range p.wanted {
 		own, _ := ownSQL(p.adapter.Info(), w, plan.Tables)
-		if s := plan.Statements[i]; s.Writes && (own == "" || p.tryOwn && undoable(s.SQL, p.resolved.dialect())) {
+		if s := plan.Statements[i]; s.Writes && (own == "" || p.tryOwn && undoable(s.SQL, p.dialect())) {
 			list = append(list, i)
 		}
 	}

@@ -164,8 +164,8 @@ func (p Prices) caused(
 	c.CausedCredits = max(spent/3600*c.CreditsPerHour, c.RunCredits)
 }
 
-// Least reckons what a run costs at least whose load takes some seconds, on a warehouse as it is before the run. suspends:
-// the run suspends it when everything is over.
+// Least reckons what a run costs at least whose load takes some seconds, on a warehouse as it is before the run.
+// suspends: the run suspends it when everything is over.
 func (p Prices) Least(w engine.Warehouse, seconds float64, suspends bool) *engine.LeastCost {
 	c := &engine.LeastCost{Warehouse: w.Name, WarehouseType: w.Type, WarehouseSize: w.Size, Clusters: w.LeastClusters(),
 		Currency: p.Currency, PriceList: p.name()}

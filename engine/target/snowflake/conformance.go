@@ -69,8 +69,8 @@ func (c Conformance) Count(outcome string) (n int) {
 	return n
 }
 
-// CheckPrefix begins the names of what checks make, and drop again. The rest of a name is of one check alone: others may
-// check the account at the same time.
+// CheckPrefix begins the names of what checks make, and drop again. The rest of a name is of one check alone: others
+// may check the account at the same time.
 const CheckPrefix = "LOADSTONE_CHECK_"
 
 // Checker asks one account what Loadstone assumes of it.
