@@ -63,7 +63,7 @@ for (const theme of ['light', 'dark'])
         ['the gallery', '/templates/gallery', 'Which'],
         ['a new template', '/templates/new', 'Workload'],
         ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
-        ['a template with rules', `/templates/${watched}`, 'Add rule'],
+        ['a template with rules', `/templates/${watched}`, 'Verdict'],
         ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
         ['live run', `/runs/${live}`, 'Latency heat map'],
         ['prepared run', `/runs/${await find('index rebuild')}`, 'This run would fail'],

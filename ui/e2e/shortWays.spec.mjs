@@ -60,7 +60,10 @@ test('the palette', async (t) => {
     ]) {
       await page.keyboard.press('Control+k');
       await find.fill(text);
-      await page.getByRole('option', { selected: true }).filter({ hasText: new RegExp(text, 'i') }).waitFor();
+      await page
+        .getByRole('option', { selected: true })
+        .filter({ hasText: new RegExp(text, 'i') })
+        .waitFor();
       await accessible(page, 'the palette');
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: heading }).first().waitFor();

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { accessible } from './axe.mjs';
 import { mockServer, onMock } from './mock.mjs';
 import { showsStreams } from './streams.mjs';
-import { exactTile, opensAbout, until } from './steps.mjs';
+import { exactTile, opensAbout, opensMore, until } from './steps.mjs';
 
 const { base, open, find } = onMock(8197);
 
@@ -218,6 +218,7 @@ test('templates', async (t) => {
     await page.getByLabel('Load mode').selectOption('QPS');
     assert.equal(await page.getByLabel('Target rate').inputValue(), '500');
     assert.equal(await page.getByLabel('Think time', { exact: true }).count(), 0);
+    await opensMore(page, 'Load');
     await page.getByRole('button', { name: 'Add stage' }).click();
     await page.getByLabel('Stage 1: rate').fill('2000');
     await page.getByRole('img', { name: 'The stages as a curve, up to 2,000' }).waitFor();
