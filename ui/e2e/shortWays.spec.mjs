@@ -102,3 +102,21 @@ test('the form of a template', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
+
+test('figures that are not there, and those of a stand-in', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await step('no rate where the record is lost, with the reason', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'record lost')}?tab=kinds`);
+    await page.getByText('By statement').waitFor();
+    assert.equal(await page.locator('.tile', { hasText: 'Throughput' }).locator('.quantity').innerText(), '–');
+    const reasons = await page.locator('.quantity[title*="is lost"]').count();
+    assert.equal(reasons, 1 + 4 + 4, 'of the run, of its kinds, of its statements');
+  });
+  await step('the word for a stand-in stays within its tile on a phone', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${base}/runs/${await find(page, 'emulated table')}`);
+    await page.getByText('Valid (emulated)').waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+  });
+  assert.deepEqual(wrong, []);
+});
