@@ -118,6 +118,7 @@ for (const theme of ['light', 'dark'])
         ['a query that failed', '/streams?query=busy_node&show=workers', 'Put that right'],
         ['a query that is stuck', '/streams?query=far_away', 'was lost'],
         ['a query that was dropped', '/streams?query=nobody', 'There is no query nobody'],
+        ['the audit log', '/audit', 'connection.delete'],
         ['settings', '/settings', 'Your account'],
         ['settings, users', '/settings/users', 'grace@example.com'],
         ['settings, tokens', '/settings/tokens', 'nightly pipeline'],

@@ -120,3 +120,19 @@ test('figures that are not there, and those of a stand-in', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
+
+test('the audit log on a phone of 360 px', async (t) => {
+  const { page, step, wrong } = await open(t, { viewport: { width: 360, height: 740 } });
+  await step('is a list of cards, none of them cut by a name of 189 characters', async () => {
+    await page.goto(`${base}/audit`);
+    await page.getByText('connection.delete').waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
+    assert.equal(await page.locator('.table.cards thead').isVisible(), false);
+    for (const cell of await page.locator('.table.cards td').all()) {
+      const box = await cell.boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= 360, `a cell reaches from ${box.x} over ${box.width} px`);
+    }
+    await accessible(page, 'the audit log on a phone');
+  });
+  assert.deepEqual(wrong, []);
+});
