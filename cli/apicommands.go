@@ -62,3 +62,23 @@ type userCommand struct {
 	UserCommands
 	serverBinder
 }
+
+type runsCommand struct {
+	RunsCommands
+	serverBinder
+}
+
+type templatesCommand struct {
+	TemplatesCommands
+	serverBinder
+}
+
+type connectionsCommand struct {
+	ConnectionsCommands
+	serverBinder
+}
+
+type schedulesCommand struct {
+	SchedulesCommands
+	serverBinder
+}

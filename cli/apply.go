@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -17,18 +16,25 @@ import (
 
 // ApplyFlags are those of loadstone apply.
 type ApplyFlags struct {
+	FilesFlags
 	ConfirmFlags
-	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements (.sql), or with a list named statements (.yaml). Repeatable: all files are one group."`
 }
 
 // Help is shown by --help.
 func (ApplyFlags) Help() string {
-	return `The statements of all files are one group: all of them are carried out, or none. docs/reference/stream-sql.md says what they are.
-Applying the same files again changes nothing. CREATE OR REPLACE puts what a file has in the place of what is there, and
-IF NOT EXISTS leaves it.
+	return `Makes connections, templates, schedules and continuous queries what the files say. Applying the same files again
+changes nothing; what no file names stays. A folder is read with its folders, by the names of the files.
 
-  loadstone apply -f rules.sql
-  loadstone apply -f sources.yaml -f rules.sql`
+A file has one of these:
+
+- kind: connection, with name, driver, dsn, production and access; ${NAME} in the dsn is a variable of the environment
+- a template, as loadstone run takes it
+- kind: schedule, with name, template, cron, time_zone, paused and confirm_production
+- stream SQL (.sql), or a list named statements (.yaml): all statements of all files are carried out, or none.
+  CREATE OR REPLACE puts what a file has in the place of what is there, and IF NOT EXISTS leaves it.
+
+  loadstone apply -f bench/ --dry-run
+  loadstone apply -f rules.sql`
 }
 
 // maxStatementsBytes is how large the files may be together.
@@ -41,27 +47,16 @@ type applyPiece struct{ name, text string }
 const statementDivider = "\n;\n"
 
 // Run carries the files out, and says what was done.
-func (f ApplyFlags) Run(e *terminal.Env, do APICall) error {
-	var pieces []applyPiece
-	for _, name := range f.File {
-		source, err := terminal.ReadBounded("The file of statements", name, maxStatementsBytes)
-		if err != nil {
-			return err
-		}
-		of := []applyPiece{{name, string(source)}}
-		if ext := strings.ToLower(filepath.Ext(name)); ext == ".yaml" || ext == ".yml" {
-			if of, err = readYAMLStatements(name, source); err != nil {
-				return err
-			}
-		}
-		pieces = append(pieces, of...)
-	}
+func (f ApplyFlags) Run(e *terminal.Env, do APICall) error { return f.apply(e, do, "", f.Confirm) }
+
+// applyStatements carries pieces of stream SQL out as one group, and says what was done.
+func applyStatements(e *terminal.Env, do APICall, pieces []applyPiece, confirm []string) error {
 	var text strings.Builder
 	for _, p := range pieces {
 		text.WriteString(p.text + statementDivider)
 	}
 	var results statementResults
-	request := statementsRequest(text.String(), f.Confirm)
+	request := statementsRequest(text.String(), confirm)
 	request["keep_equal"] = true
 	if err := do(e.Ctx, http.MethodPost, statementsPath, request, &results); err != nil {
 		return atPiece(pieces, err)

@@ -65,7 +65,7 @@ func TestAnErrorOfSeveralFilesNamesItsOwn(t *testing.T) {
 		}
 		var out bytes.Buffer
 		e := &terminal.Env{Ctx: t.Context(), Stdout: &out, Stderr: &out, Log: zerolog.Nop()}
-		err := ApplyFlags{File: c.files}.Run(e, c.at)
+		err := ApplyFlags{FilesFlags: FilesFlags{File: c.files}}.Run(e, c.at)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}

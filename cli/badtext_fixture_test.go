@@ -56,6 +56,7 @@ type createdIDs struct {
 	MatrixID     string `json:"matrix_id"`
 	MarkID       string `json:"mark_id"`
 	ViewID       string `json:"view_id"`
+	ScheduleID   string `json:"schedule_id"`
 	User         struct {
 		UserID string `json:"user_id"`
 	}
@@ -135,10 +136,13 @@ func (k *textFixture) prepare() {
 	k.post("/api/matrices", map[string]any{"scenario": several}, &of)
 	k.post("/api/v1/runs/"+run.RunID+"/marks", map[string]any{"text": "a mark", "at": run.StartTime}, &of)
 	k.post("/api/v1/run-views", map[string]any{"name": "a view"}, &of)
+	k.post("/api/v1/schedules", map[string]any{"name": "=1+1<script>\u202egnp.exe\"'",
+		"template_id": of.TemplateID, "cron": "@yearly"}, &of)
 	k.post("/api/auth/tokens", map[string]any{"name": "all", "scope": "admin"}, &of)
 	k.secret, k.mark = of.Secret, of.MarkID
 	k.post("/api/users", map[string]any{"name": "person", "role": "operator"}, &of)
 	k.ids["connections"], k.ids["matrices"] = of.ConnectionID, of.MatrixID
+	k.ids["schedules"] = of.ScheduleID
 	k.ids["run-views"], k.ids["users"], k.ids["plugins"] = of.ViewID, of.User.UserID, "mix"
 	_, after, _ := strings.Cut(of.URL, "invitation=")
 	invitation, _, _ := strings.Cut(after, "&")
@@ -272,6 +276,12 @@ func (k *textFixture) bodies() map[string]func() any {
 		"POST /api/v1/query-users":           fixed(object{"name": "reader", "new_password": true}),
 		"POST /api/v1/retention/preview":     retention,
 		"POST /api/v1/run-views":             func() any { return object{"name": k.next("view ")} },
+		"POST /api/v1/schedules": func() any {
+			return object{"name": k.next("schedule "), "template_id": k.ids["templates"], "cron": "@yearly"}
+		},
+		"PUT /api/v1/schedules/{id}": func() any {
+			return object{"name": "kept", "template_id": k.ids["templates"], "cron": "@yearly"}
+		},
 		"POST /api/v1/runs/{id}/marks":       fixed(object{"text": "a mark"}),
 		"POST /api/v1/streams/statements":    fixed(object{"sql": "SHOW QUERIES"}),
 		"POST /api/v1/table-preview":         fixed(object{"definition": "SELECT 1 AS a"}),
@@ -294,6 +304,7 @@ func (k *textFixture) bodies() map[string]func() any {
 		"PUT /api/v1/queries/{name}": "/api/v1/queries", "PUT /api/v1/prices": "/api/v1/prices",
 		"PUT /api/v1/retention": "/api/v1/retention", "PUT /api/templates/{id}": "/api/templates/" + k.ids["templates"],
 		"PUT /api/runs/{id}/note":    "/api/runs/" + k.ids["runs"] + "/note",
+		"PUT /api/v1/schedules/{id}": "/api/v1/schedules/" + k.ids["schedules"],
 		"PUT /api/v1/run-views/{id}": "/api/v1/run-views", "PUT /api/v1/notifications": "/api/v1/notifications"} {
 		of := all[operation]
 		all[operation] = func() any {

@@ -34,7 +34,8 @@ func (k *textFixture) checkShown(d document) {
 	run := k.ids["runs"]
 	other := k.secondRun()
 	requested := map[string]string{
-		"/api/compare": "?a=" + run + "&b=" + other, "/api/v1/compare/parts": "?a=" + run + "&b=" + other,
+		"/api/v1/schedule-times": "?cron=@yearly",
+		"/api/compare":           "?a=" + run + "&b=" + other, "/api/v1/compare/parts": "?a=" + run + "&b=" + other,
 		"/api/v1/compare/report": "?runs=" + run + "," + other, "/api/v1/reports": "?runs=" + run + "," + other,
 	}
 	bearer := []string{"Authorization", "Bearer " + k.secret}

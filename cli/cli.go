@@ -24,40 +24,56 @@ import (
 var version = "development"
 
 type commands struct {
-	Serve      serveCommand        `cmd:"" help:"Run the server: web page, API, and a node of its own."`
-	Run        runCommand          `cmd:"" help:"Run a template, from a terminal or CI."`
-	Worker     WorkerCommand       `cmd:"" help:"Run a node that carries load for servers on other machines."`
-	Node       nodeCommand         `cmd:"" help:"Manage nodes: join tokens, addresses, drain."`
-	Signin     signinCommand       `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
-	Token      tokenCommand        `cmd:"" help:"Create an API token on the server on this machine."`
-	Stop       stopCommand         `cmd:"" help:"Stop all runs of a server."`
-	User       userCommand         `cmd:"" help:"Manage users, roles, tokens and sessions."`
-	Calibrate  calibrateCommand    `cmd:"" help:"Measure this machine as a load generator."`
-	NullTarget nullTargetCommand   `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
-	Snowsim    snowsimCommand      `cmd:"" help:"Run a simulated Snowflake account, for tests and demonstrations."`
-	Snowflake  snowflakeCommand    `cmd:"" help:"Check a Snowflake account against what Loadstone assumes of it."`
-	Compare    compareCommand      `cmd:"" help:"Compare runs, and say whether the second is worse."`
-	Report     reportCommand       `cmd:"" help:"Write the report of a run as one HTML file."`
-	Mark       markCommand         `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
-	Prices     pricesCommand       `cmd:"" help:"Print the price list for costs, to be edited."`
-	Apply      applyCommand        `cmd:"" help:"Apply stream SQL from files, all or none."`
-	Slt        SLTCommand          `cmd:"" name:"slt" help:"Run test files of stream SQL."`
-	SQL        sqlCommand          `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
-	Table      tableCommand        `cmd:"" help:"Manage derived tables."`
-	QueryUser  queryUserCommand    `cmd:"" name:"query-user" help:"Create a login that reads results, for Grafana, Metabase or psql."`
-	Guard      ResultsGuardCommand `cmd:"" name:"results-guard" help:"Bound the memory of queries on an external results database, on its machine."`
-	Backup     BackupCommand       `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
-	Keys       KeysCommand         `cmd:"" help:"Show and replace the key that seals secrets."`
-	Restore    RestoreCommand      `cmd:"" help:"Restore a backup into an empty control store."`
-	Schema     schemaCommand       `cmd:"" help:"Apply, check or print the control store's schema."`
-	Plugin     pluginCommand       `cmd:"" help:"Create, build, test, measure and upload plugins."`
-	Health     HealthCommand       `cmd:"" help:"Ask a server on this machine whether it is ready."`
-	Version    versionCommand      `cmd:"" help:"Print the version."`
+	Run       runCommand       `cmd:"" group:"run" help:"Run a template, from a terminal or CI."`
+	Gate      gateCommand      `cmd:"" group:"run" help:"Measure a base and a candidate in turns, and say whether the candidate is slower."`
+	Compare   compareCommand   `cmd:"" group:"run" help:"Compare runs, and say whether the second is worse."`
+	Why       whyCommand       `cmd:"" group:"run" help:"Say why operations of a run were slow: what the database did, and because of whom."`
+	Report    reportCommand    `cmd:"" group:"run" help:"Write the report of a run as one HTML file."`
+	Mark      markCommand      `cmd:"" group:"run" help:"Mark a moment of a run on a server, such as \"index created\"."`
+	Stop      stopCommand      `cmd:"" group:"run" help:"Stop all runs of a server."`
+	Calibrate calibrateCommand `cmd:"" group:"run" help:"Measure this machine as a load generator."`
 
-	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`
+	Serve  serveCommand  `cmd:"" group:"serve" help:"Run the server: web page, API, and a node of its own."`
+	Signin signinCommand `cmd:"" group:"serve" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
+	Token  tokenCommand  `cmd:"" group:"serve" help:"Create an API token on the server on this machine."`
+	User   userCommand   `cmd:"" group:"serve" help:"Manage users, roles, tokens and sessions."`
+	Worker WorkerCommand `cmd:"" group:"serve" help:"Run a node that carries load for servers on other machines."`
+	Node   nodeCommand   `cmd:"" group:"serve" help:"Manage nodes: join tokens, addresses, drain."`
+	Health HealthCommand `cmd:"" group:"serve" help:"Ask a server on this machine whether it is ready."`
+
+	Apply       applyCommand       `cmd:"" group:"manage" help:"Make connections, templates, schedules and stream SQL what files say."`
+	Runs        runsCommand        `cmd:"" group:"manage" help:"List, read and delete runs."`
+	Templates   templatesCommand   `cmd:"" group:"manage" help:"List, read, save and delete templates."`
+	Connections connectionsCommand `cmd:"" group:"manage" help:"List, read, save and delete connections."`
+	Schedules   schedulesCommand   `cmd:"" group:"manage" help:"Start runs of templates at the times of cron expressions."`
+	Plugin      pluginCommand      `cmd:"" group:"manage" help:"Create, build, test, measure and upload plugins."`
+
+	SQL       sqlCommand          `cmd:"" group:"results" name:"sql" help:"Query the results of all runs with SQL."`
+	Table     tableCommand        `cmd:"" group:"results" help:"Manage derived tables."`
+	QueryUser queryUserCommand    `cmd:"" group:"results" name:"query-user" help:"Create a login that reads results, for Grafana, Metabase or psql."`
+	Guard     ResultsGuardCommand `cmd:"" group:"results" name:"results-guard" help:"Bound the memory of queries on an external results database, on its machine."`
+	Prices    pricesCommand       `cmd:"" group:"results" help:"Print the price list for costs, to be edited."`
+	Slt       SLTCommand          `cmd:"" group:"results" name:"slt" help:"Run test files of stream SQL."`
+
+	Backup  BackupCommand  `cmd:"" group:"operate" help:"Write runs, templates, connections, users and settings of a server into one file."`
+	Restore RestoreCommand `cmd:"" group:"operate" help:"Restore a backup into an empty control store."`
+	Keys    KeysCommand    `cmd:"" group:"operate" help:"Show and replace the key that seals secrets."`
+	Schema  schemaCommand  `cmd:"" group:"operate" help:"Apply, check or print the control store's schema."`
+
+	Snowflake snowflakeCommand `cmd:"" group:"snowflake" help:"Check a Snowflake account against what Loadstone assumes of it."`
+	Snowsim   snowsimCommand   `cmd:"" group:"snowflake" help:"Run a simulated Snowflake account, for tests and demonstrations."`
+
+	Completion CompletionCommand `cmd:"" group:"program" help:"Print the completion script of a shell."`
+	Man        manCommand        `cmd:"" group:"program" help:"Print the manual page."`
+	Help       helpCommand       `cmd:"" group:"program" help:"Explain Loadstone, or a command."`
+	Version    versionCommand    `cmd:"" group:"program" help:"Print the version."`
+	NullTarget nullTargetCommand `cmd:"" group:"program" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
+
+	Quarantine quarantineCommand `cmd:"" group:"program" name:"plugin-quarantine" hidden:""`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
+	Config    string `placeholder:"FILE" env:"LOADSTONE_CONFIG" help:"Configuration file with defaults of flags (default: loadstone/config.yaml in the user's configuration folder)."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" env:"LOADSTONE_LOG_LEVEL" help:"Log level: ${enum}."`
 	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"Log format: ${enum}. auto is text on a terminal."`
 }
@@ -81,16 +97,17 @@ func start(ctx context.Context, forget, settle func(), settings terminal.Setting
 			return terminal.ExitUsage
 		}
 	}
+	if len(args) > 0 && args[0] == completeWord {
+		return completeArguments(stdout, args[1:])
+	}
+	args = helpArguments(args)
+	defaults, err := readConfig(args)
+	if err != nil {
+		return exitCode(stderr, err)
+	}
 	var c commands
-	parser, err := kong.New(&c,
-		kong.Name("loadstone"),
-		kong.Description("Loadstone finds out what a database table can take."),
-		kong.Writers(stdout, stderr),
-		kong.UsageOnError(),
-		kong.Vars{"default_listen": defaultListen, "version": versionLine()},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(code int) { panic(helpShown(code)) }),
-	)
+	parser, err := newProgram(&c, append(defaults, kong.Writers(stdout, stderr), kong.UsageOnError(),
+		kong.Exit(func(code int) { panic(helpShown(code)) }))...)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", err)
 		return terminal.ExitUsage
@@ -121,7 +138,7 @@ func start(ctx context.Context, forget, settle func(), settings terminal.Setting
 	log, traced := terminal.NewLogger(shared, c.LogLevel, c.LogFormat)
 	e := &terminal.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
 		Settings: settings, Log: log, Traced: traced}
-	if !strings.HasPrefix(parsed.Command(), "run ") {
+	if !strings.HasPrefix(parsed.Command(), "run ") && !strings.HasPrefix(parsed.Command(), "gate ") {
 		settle() // only a run says when its start is over
 	}
 	return exitCode(stderr, terminal.Interrupted(ctx, parsed.Run(e)))

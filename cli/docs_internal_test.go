@@ -119,9 +119,7 @@ func shellWords(line string) (words []string) {
 
 func newParser(t *testing.T) *kong.Kong {
 	t.Helper()
-	var c commands
-	k, err := kong.New(&c, kong.Name("loadstone"), kong.Vars{"default_listen": defaultListen, "version": version},
-		kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+	k, err := newProgram(new(commands), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

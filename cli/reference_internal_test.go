@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write docs/reference/cli.md")
 
 // shared is the number of commands from which on a flag is described once, at the top of the page.
-const shared = 4
+const shared = 2
 
 // TestReference keeps the page of all commands and flags true to the program.
 // After a change of flags: go test ./cli -run '^TestReference$' -update
@@ -40,8 +40,7 @@ func TestReference(t *testing.T) {
 // commandTree is the program as its parser knows it.
 func commandTree(t *testing.T) *kong.Kong {
 	t.Helper()
-	var c commands
-	k, err := kong.New(&c, kong.Name("loadstone"), kong.Vars{"default_listen": defaultListen, "version": version})
+	k, err := newProgram(new(commands))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +54,10 @@ func commandLinePage(t *testing.T) string {
 	count, described := map[string]int{}, map[string]string{}
 	for _, n := range leaves {
 		for _, f := range n.Flags {
-			count[flagLine(f)]++
-			described[f.Name] = flagLine(f)
+			line := flagLine(f)
+			if count[line]++; count[line] > count[described[f.Name]] {
+				described[f.Name] = line // the most common description
+			}
 		}
 	}
 	var b strings.Builder
@@ -71,7 +72,7 @@ other names are given here. The value of a secret or an address ` + "`--NAME`" +
 
 ## Common flags
 
-` + "`--server`, `--server-ca` and `--token`" + ` are flags of: ` + withServer(leaves) + `.
+` + "`--server`, `--server-ca`, `--token` and `--data-dir`" + ` are flags of every command that asks a server. *The data flags* are ` + dataFlags + `.
 
 `)
 	for _, f := range root.Flags {
@@ -91,19 +92,27 @@ other names are given here. The value of a secret or an address ` + "`--NAME`" +
 	return b.String()
 }
 
+// dataFlags are those of every command that works on a data directory.
+const dataFlags = "`--database-url`, `--data-dir`, `--disk-reserve`, `--results`, `--prices`, `--plugin`, " +
+	"`--results-cache`, `--plugin-memory`, `--plugins-memory`"
+
 func writeCommand(b *strings.Builder, n *kong.Node, common func(*kong.Flag) bool) {
 	name := strings.TrimPrefix(n.FullPath(), "loadstone ")
 	fmt.Fprintf(b, "\n## %s\n\n", name)
 	b.WriteString(n.Help + "\n\n")
 	for _, p := range n.Positional {
-		fmt.Fprintf(b, "- `%s`: %s\n", p.Summary(), p.Help)
+		switch line := fmt.Sprintf("- `%s`: %s\n", p.Summary(), p.Help); line {
+		case "- `<name>`: The user's name.\n", "- `<name>`: Its name, or its id.\n", "- `<run>`: The run's id.\n":
+		default:
+			b.WriteString(line)
+		}
 	}
 	own, also := "", ""
 	listed := []string{"server", "server-ca", "token"} // once for all commands
 	for _, f := range n.Flags {
 		switch {
 		case f.Hidden || f.Name == "help" || isFileOf(n, f):
-		case common(f) && slices.Contains(listed, f.Name):
+		case common(f) && slices.Contains(listed, f.Name), f.Name == "data-dir" && asksServer(n):
 		case common(f):
 			also += ", `--" + f.Name + "`"
 		default:
@@ -112,19 +121,14 @@ func writeCommand(b *strings.Builder, n *kong.Node, common func(*kong.Flag) bool
 	}
 	b.WriteString(own)
 	if also != "" {
-		fmt.Fprintf(b, "- also %s\n", strings.TrimPrefix(also, ", "))
+		fmt.Fprintf(b, "- also %s\n", strings.Replace(strings.TrimPrefix(also, ", "), dataFlags, "the data flags", 1))
 	}
 }
 
-// withServer are the commands that ask a server.
-func withServer(leaves []*kong.Node) string {
-	var names []string
-	for _, n := range leaves {
-		if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == "server-ca" }) {
-			names = append(names, "`"+strings.TrimPrefix(n.FullPath(), "loadstone ")+"`")
-		}
-	}
-	return strings.Join(names, ", ")
+// asksServer reports whether a command has the flags that name a server, or the data directory of one.
+func asksServer(n *kong.Node) bool {
+	return slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == "server-ca" }) &&
+		!slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == "plugin-memory" })
 }
 
 // isFileOf reports whether a flag names the file of another flag's value, as --token-file that of --token.

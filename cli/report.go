@@ -31,7 +31,7 @@ type ReportFlags struct {
 	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Server of the run, instead of this machine's data directory."`
 	From   string `enum:",snowflake" default:"" placeholder:"snowflake" help:"Read the run from the Snowflake account to which it was exported: --from snowflake."`
 	// Connection names the account.
-	Connection string `placeholder:"CONNECTION" help:"With --from snowflake: a saved connection, or a connection string (default: the servers' results connection)."`
+	Connection string `placeholder:"CONNECTION" help:"With --from snowflake: a saved connection, a connection string, or file:PATH of one (default: the servers' results connection)."`
 	wiring.StoreFlags
 }
 

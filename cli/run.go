@@ -234,22 +234,11 @@ func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (runResult
 		return runResult{}, err
 	}
 	defer done()
-	run, err := s.Runs.Create(e.Ctx, scenario, engine.Actor{Name: "cli"})
+	summary, ended, err := c.once(e, s, scenario)
 	if err != nil {
 		return runResult{}, err
 	}
-	e.Settle()
-	summary, err := follow(e, s, run.RunID, c.Quiet, func(ctx context.Context) error {
-		_, err := s.Runs.Start(ctx, run.RunID, "cli")
-		return err
-	})
-	if err != nil {
-		return runResult{}, err
-	}
-	ended, err := s.Store.Run(context.WithoutCancel(e.Ctx), run.RunID)
-	if err != nil {
-		return runResult{}, fmt.Errorf("reading the run: %w", err)
-	}
+	run := ended.Run
 	var seconds []engine.MeasuredSecond
 	if c.Out != "" {
 		if seconds, err = s.Runs.Seconds(context.WithoutCancel(e.Ctx), run.RunID); err != nil {
@@ -271,6 +260,28 @@ func (c *runCommand) local(e *terminal.Env, scenario engine.Scenario) (runResult
 	}
 	o.enrichment = states[0]
 	return o, nil
+}
+
+// once makes a run of a scenario, and waits for its figures. The run is as it ended, with them.
+func (c *runCommand) once(e *terminal.Env, s *wiring.Services, scenario engine.Scenario) (*engine.Summary,
+	*engine.RunDetail, error) {
+	run, err := s.Runs.Create(e.Ctx, scenario, engine.Actor{Name: "cli"})
+	if err != nil {
+		return nil, nil, err
+	}
+	e.Settle()
+	summary, err := follow(e, s, run.RunID, c.Quiet, func(ctx context.Context) error {
+		_, err := s.Runs.Start(ctx, run.RunID, "cli")
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	ended, err := s.Store.Run(context.WithoutCancel(e.Ctx), run.RunID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the run: %w", err)
+	}
+	return summary, &engine.RunDetail{Run: ended, Summary: summary}, nil
 }
 
 // Who goes on with an enrichment that was not waited for.

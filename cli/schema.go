@@ -68,7 +68,7 @@ func (c schemaApply) Run(e *terminal.Env) error {
 
 // SnowflakeFlags name an account instead of the control store.
 type SnowflakeFlags struct {
-	Snowflake string `placeholder:"CONNECTION" help:"Apply to (or check in) a Snowflake account instead: the schema of a saved connection, by name, or of a connection string."`
+	Snowflake string `placeholder:"CONNECTION" help:"Apply to (or check in) a Snowflake account instead: a saved connection, a connection string, or file:PATH of one."`
 	DataDir   string `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"With --snowflake NAME: where the connection is saved (default: the system's data directory)."`
 }
 

@@ -26,6 +26,8 @@ type Account struct {
 	snowflakeexport.SQLAccount
 	// Name is that of the connection, as commands name it.
 	Name string
+	// DSN is what it was opened with.
+	DSN  secret.Secret
 	done []func()
 }
 
@@ -45,7 +47,8 @@ func (a *Account) Close() {
 }
 
 // openAccount opens the account of a connection: a saved one by its name, "" the one to which the servers of the
-// control store take results, or a connection string. The caller closes it.
+// control store take results, a connection string, or file:PATH of a file with one, which no other process of the machine
+// sees. The caller closes it.
 func openAccount(e *terminal.Env, flags wiring.StoreFlags, flag, connection string) (_ *Account, err error) {
 	a := &Account{Name: "'" + snowflakeScheme + "…'"}
 	defer func() {
@@ -54,11 +57,20 @@ func openAccount(e *terminal.Env, flags wiring.StoreFlags, flag, connection stri
 		}
 	}()
 	dsn := secret.New(connection)
-	if !strings.HasPrefix(connection, snowflakeScheme) {
+	path, inFile := strings.CutPrefix(connection, "file:")
+	switch {
+	case inFile:
+		text, err := terminal.ReadSecret("The file of "+flag, path)
+		if err != nil {
+			return nil, err
+		}
+		dsn = secret.New(text)
+	case !strings.HasPrefix(connection, snowflakeScheme):
 		if dsn, err = a.saved(e, flags, flag, connection); err != nil {
 			return nil, err
 		}
 	}
+	a.DSN = dsn
 	db, err := wiring.SnowflakeDriver(nil).Open(target.Config{DSN: dsn})
 	if err != nil {
 		return nil, err

@@ -404,6 +404,10 @@ type Figures struct {
 	Slowest         []SlowExecution  `json:"slowest"`
 	// LoadStart is of a run worker whose load began, else left out.
 	LoadStart *LoadStart `json:"beginning,omitempty"`
+	// ServerTime says where the client's time went, Findings why operations were slow, those first that cost most. Both are
+	// left out where the server was not observed.
+	ServerTime *ServerTime `json:"server_time,omitempty"`
+	Findings   []Finding   `json:"findings,omitempty"`
 }
 
 // HeldOver is for how long in the measurement connections were busy with operations that were begun in the warm-up, all

@@ -71,6 +71,7 @@ const (
 	NoteMoreCauses         NoteCode = "more_causes"
 	NoteFallbackUnused     NoteCode = "fallback_warehouse_unused"
 	NoteFallbackUnknown    NoteCode = "fallback_warehouse_unknown"
+	NoteBurstUnknown       NoteCode = "burst_credits_unknown"
 
 	// These follow from the figures.
 	NoteShort             NoteCode = "measurement_short"
@@ -135,6 +136,7 @@ const (
 	AboutHeldOver         NoteCode = "held_over"
 	AboutGeneratorStarved NoteCode = CauseGeneratorStarved
 	AboutFreezes          NoteCode = CauseFreezes
+	AboutBurst            NoteCode = CauseBurst
 )
 
 // TextNote is a note in the words of a driver or a plugin.
@@ -218,6 +220,10 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteFallbackUnused: func(n Note) string {
 		return fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as long as "+
 			"%.0f s.", n.Warehouse, n.Fallback, n.Seconds)
+	},
+	NoteBurstUnknown: func(n Note) string {
+		return slowedDown(n) + ". An instance with CPU credits does that when they are used up; whether the target is one " +
+			"was not said (target.params.compute_family)."
 	},
 	NoteFallbackUnknown: func(n Note) string {
 		return fmt.Sprintf(
@@ -493,6 +499,10 @@ var causeWords = map[NoteCode]func(Note) string{
 			n.Worst,
 		)
 	},
+	AboutBurst: func(n Note) string {
+		return slowedDown(n) + ", as an instance with CPU credits does when they are used up: what was measured before and " +
+			"after are two machines"
+	},
 	AboutKindFailed: func(n Note) string {
 		text := fmt.Sprintf("all %d operations of kind %s failed", n.Count, n.Kind)
 		if n.Text != "" {
@@ -580,6 +590,15 @@ const (
 
 // StallOfGenerator is the cause of a NoteNoneAnswered where the load generator itself did not run.
 const StallOfGenerator = "generator"
+
+// slowedDown begins what is said of a target that became slower in the middle of a steady load.
+func slowedDown(n Note) string {
+	const begin = "The target became slower at once and stayed so: "
+	if n.New > n.Old { // of an open loop, whose rate says nothing
+		return begin + fmt.Sprintf("a P50 of %.4g ms before, %.4g ms after", n.Old, n.New)
+	}
+	return begin + fmt.Sprintf("%.4g operations a second before, %.4g after", n.Old, n.New)
+}
 
 func sentence(text string) func(Note) string { return func(Note) string { return text } }
 

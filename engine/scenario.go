@@ -24,7 +24,12 @@ type Scenario struct {
 	Thresholds []string          `json:"thresholds,omitempty"`
 	Rules      []Rule            `json:"rules,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
+	// Export is ExportLive, or empty: then the run is taken to the server's results connection when it has ended.
+	Export string `json:"export,omitempty"`
 }
+
+// ExportLive has what is known of a run copied to the server's results connection while it goes on.
+const ExportLive = "live"
 
 // Target says which table of which database takes the load.
 type Target struct {

@@ -208,11 +208,18 @@ type Plan struct {
 	// HousekeepingWarehouse is the one that the adapter names for what is asked beside the load, where the run's own is
 	// made for queries only. The template's comes before it.
 	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`
+	// LeastCost is what the run costs at least; nil where nothing is paid by the hour, or nothing is known about it.
+	LeastCost *LeastCost `json:"least_cost,omitempty"`
+	// Burst: the target's processors are slowed down when saved credits are used up (BurstYes), or may be ("unknown").
+	Burst string `json:"burst,omitempty"`
 	// MissingCapabilities are the abilities that the target's server was found not to have.
 	MissingCapabilities []string `json:"lacks,omitempty"`
 	// ErrorClasses maps error codes, or prefixes of them, onto classes; the longest match wins.
 	ErrorClasses map[string]ErrorClass `json:"error_classes,omitempty"`
 }
+
+// BurstYes is Plan.Burst of a target of which it is known.
+const BurstYes = "yes"
 
 // Housekeeping is the warehouse on which polls and enrichment of a run on this target execute: the template's, else the
 // adapter's, else that of the load.

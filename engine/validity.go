@@ -124,4 +124,5 @@ const (
 	CauseConnectionsShort = "connections_short"
 	CauseGeneratorStarved = "generator_starved"
 	CauseFreezes          = "freezes"
+	CauseBurst            = "burst_credits"
 )

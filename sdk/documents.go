@@ -38,6 +38,8 @@ type Manifest struct {
 	Supports *Supports
 	// Sends is the SQL that an adapter may send; nil means that it reads, and makes the run's tables.
 	Sends *Sends
+	// Observes: the adapter answers "observe" with an Observation.
+	Observes bool
 	// Feed: a workload that issues the operations of the template's workload.feed, and none without.
 	Feed bool
 	// tablesVary: the workload is a TableLister.
@@ -558,6 +560,9 @@ func (m Manifest) Write(w *jsondoc.Writer, kind string) {
 	}
 	if m.tablesVary {
 		w.Key("tables_vary").Bool(true)
+	}
+	if m.Observes {
+		w.Key("observes").Bool(true)
 	}
 	if m.Feed {
 		w.Key("feed").Bool(true)

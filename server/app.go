@@ -296,6 +296,7 @@ func (s *Server) registerHandlers() []func(*keeping.API) {
 		more,
 		func(a *keeping.API) { keeping.RegisterTelemetryExport(a, s.opts.Destinations) },
 		keeping.RegisterExecutions,
+		keeping.RegisterWhy,
 		keeping.RegisterParameters,
 		keeping.RegisterLiveControl,
 		keeping.RegisterStatementBreakdown,

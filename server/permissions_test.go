@@ -320,21 +320,34 @@ others' (` + "`make api`" + `). Under *use* a caller who is no admin must be the
 *change* the owner. [Roles and scopes](../operate/users.md#roles-and-scopes) says what the words mean. Every GET route that is
 not listed is for all signed-in users.
 `)
-	need, own := "", ""
+	need, own, open := "", "", false
+	end := func() {
+		if open {
+			want.WriteString("```\n")
+		}
+		open = false
+	}
 	for _, r := range rows {
 		if r[1] == forReaders && r[2] == "" && strings.HasPrefix(r[0], "GET ") {
 			continue
 		}
 		if r[1] != need {
+			end()
 			need, own = r[1], ""
-			fmt.Fprintf(&want, "\n## %s%s\n\n", strings.ToUpper(need[:1]), need[1:])
+			fmt.Fprintf(&want, "\n## %s%s\n", strings.ToUpper(need[:1]), need[1:])
 		}
 		if r[2] != own {
+			end()
 			own = r[2]
-			fmt.Fprintf(&want, "\n*%s*:\n\n", own)
+			fmt.Fprintf(&want, "\n*%s*:\n", own)
 		}
-		fmt.Fprintf(&want, "- `%s`\n", r[0])
+		if !open {
+			want.WriteString("\n```text\n")
+			open = true
+		}
+		want.WriteString(r[0] + "\n")
 	}
+	end()
 	if *updateDocument {
 		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
 			t.Fatal(err)

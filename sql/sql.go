@@ -115,7 +115,7 @@ func Results() []File { return filesOf(resultFiles, "schema/results/") }
 
 // SnowflakeVersion is the version of the tables and views of an account to which runs are taken. It rises with each
 // change of schema/snowflake, whose comments name it.
-const SnowflakeVersion = 2
+const SnowflakeVersion = 3
 
 //go:embed schema/snowflake/*.sql
 var snowflakeFiles embed.FS

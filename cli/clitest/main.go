@@ -71,6 +71,8 @@ func Settings() terminal.Settings {
 // Main is the TestMain of a package whose tests start the program: program is the program with its arguments and
 // settings, and returns its exit code. It does not return.
 func Main(m *testing.M, program func(args []string, settings terminal.Settings) int) {
+	// The configuration file of whoever runs the tests is none of theirs.
+	_ = os.Setenv("LOADSTONE_CONFIG", "")
 	// Tests that want derived tables say so: for each new server they are a database more to make.
 	if os.Getenv(refreshEnv) == "" {
 		_ = os.Setenv(refreshEnv, "0")

@@ -117,6 +117,9 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	for _, n := range s.ValidityDetail.Notes {
 		notes = append(notes, printable(n))
 	}
+	for _, line := range findingLines(s) {
+		notes = append(notes, printable("Why: "+line))
+	}
 	suite.Output = strings.Join(notes, "\n")
 	return suite
 }

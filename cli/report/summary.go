@@ -52,6 +52,13 @@ func Summary(out io.Writer, s *engine.Summary) error {
 	}
 	printAccuracy(p, s)
 	printVerdict(p, s)
+	for i, line := range findingLines(s) {
+		head := ""
+		if i == 0 {
+			head = "why"
+		}
+		p("%s\t%s", head, line)
+	}
 	for _, t := range s.Thresholds {
 		verdict := cmp.Or(threshold.CoverageNote(s, t), "passed")
 		if !t.Passed {

@@ -19,6 +19,7 @@ const (
 	ExitFailed     = 2 // the run failed or was cancelled
 	ExitThresholds = 3 // the run ended, and a threshold failed
 	ExitInvalid    = 4 // --require-valid, and the verdict is not VALID
+	ExitUnclear    = 5 // a gate cannot tell
 )
 
 // ExitError carries an exit code; its error, if any, is still to be printed.

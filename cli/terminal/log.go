@@ -21,7 +21,8 @@ func NewLogger(w io.Writer, level, format string) (log zerolog.Logger, traced fu
 		lvl = zerolog.InfoLevel
 	}
 	if format == "text" || format == "auto" && IsTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: LogMessage}
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: LogMessage,
+			NoColor: !IsTerminal(w)}
 	}
 	lines := trace.NewLogWriter(PlainLogWriter(w))
 	return zerolog.New(lines).Level(lvl).With().Timestamp().Logger(), lines.Enable

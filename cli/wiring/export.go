@@ -84,6 +84,7 @@ func (t *Tables) startExport(ctx context.Context, known []refresh.Table, connect
 		}
 		return r, err
 	}
+	t.startLiveExport(connection)
 	t.onceInBackground(func(ctx context.Context) error {
 		db, err := t.Database(ctx)
 		if err != nil {

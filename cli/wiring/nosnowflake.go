@@ -40,9 +40,9 @@ func snowflakeUnavailable(ref string) error {
 	return nil
 }
 
-// SnowflakeConformance asks nobody, and says why.
-func SnowflakeConformance(context.Context, target.Database) (text []byte, summary string, err error) {
-	return nil, "", ErrNoSnowflake
+// CheckAccount asks nobody, and says why.
+func CheckAccount(context.Context, AccountCheck) (AccountFindings, error) {
+	return AccountFindings{}, ErrNoSnowflake
 }
 
 // StandInDSN is a DSN as it is.

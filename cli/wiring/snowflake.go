@@ -62,15 +62,6 @@ func StartSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server
 	return server, nil
 }
 
-// SnowflakeConformance asks an account whether what Loadstone assumes of it holds: the answers as JSON, and a sentence.
-func SnowflakeConformance(ctx context.Context, db target.Database) (text []byte, summary string, err error) {
-	found, err := snowflake.CheckConformance(ctx, db)
-	if err != nil {
-		return nil, "", err
-	}
-	return found.JSON(), found.Summary(), nil
-}
-
 // StandInDSN is a DSN as it is, but for that of a server's own stand-in: then another stand-in on the same Postgres is
 // started, and ended by what is given to onClose.
 func StandInDSN(ctx context.Context, dsn secret.Secret, postgres func() (string, error), onClose func(func())) (

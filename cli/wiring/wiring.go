@@ -32,6 +32,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/enrich"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/run"
@@ -99,6 +100,8 @@ type Options struct {
 	Lease time.Duration
 	// PluginCache is the folder of compiled plugins; empty is that of the data directory.
 	PluginCache string
+	// Enrichment says how a history is asked; zero means the default.
+	Enrichment enrich.Policy
 }
 
 // Services are the parts of one process, wired together.
@@ -141,6 +144,8 @@ type Services struct {
 	// series reads those of runs in this process, from tables once they are open.
 	series *promql.Evaluator
 	tables atomic.Pointer[Tables]
+	// liveExport: runs that ask for it are copied to the results connection while they go on.
+	liveExport atomic.Bool
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
 	// reachable is what may be reached on others' word, and own are databases that nobody reaches on it.
@@ -519,6 +524,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Content: server, Log: s.Log, Version: s.options.Version,
 		TempDir:        filepath.Join(s.DataDir, "scratch"),
 		Prices:         s.prices,
+		Enrichment:     s.options.Enrichment,
 		Owner:          s.owner,
 		Shared:         s.Embedded == nil,
 		Standalone:     !s.options.Serves,
@@ -526,11 +532,12 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Authorizer:  server,
 		Calibration: s.Certificate,
 		Disk:        server, ResultsCheck: server,
-		Watcher: s.Roster,
-		Metrics: s.Metrics,
-		Network: server,
-		Own:     s.own.all,
-		Traces:  s.traces.Tracer(),
+		CopiesLive: server.CopiesLive,
+		Watcher:    s.Roster,
+		Metrics:    s.Metrics,
+		Network:    server,
+		Own:        s.own.all,
+		Traces:     s.traces.Tracer(),
 		Rules: OpenRules(RuleOptions{Egress: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.CPUAccount(), Memory: s.streamMemory, Log: s.Log,
 			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Nodes().Fragments(id) }}),

@@ -17,7 +17,7 @@ Servers, workers and, where wanted, refreshers of [Loadstone](../../../README.md
 
 ```sh
 helm install bench deploy/helm/loadstone --namespace perf --create-namespace \\
-  --set image.repository=registry.example/loadstone --set image.tag=0.1.0
+  --set image.repository=registry.example/loadstone --set image.tag=0.2.0
 helm test bench --namespace perf
 ```
 

@@ -131,9 +131,20 @@ type AdapterAnswer struct {
 	// IsolationLevel repeats the request's when Session sets it.
 	IsolationLevel string                       `json:"isolation_level,omitempty"`
 	Classes        map[string]engine.ErrorClass `json:"classes,omitempty"`
-	// Enrich answers OpEnrich, Warehouse OpPoll.
+	// Enrich answers OpEnrich, Warehouse OpPoll and OpPreflight.
 	Enrich    *EnrichPlan       `json:"enrich,omitempty"`
 	Warehouse *engine.Warehouse `json:"warehouse,omitempty"`
+	// AutoSuspendSeconds answers OpPreflight: after so many without a query the warehouse suspends; 0 is never, or not
+	// known.
+	AutoSuspendSeconds int `json:"auto_suspend_seconds,omitempty"`
+	// TryWrites answers OpPreflight: what the workload brings that writes is tried before the load, too, in a transaction
+	// that is rolled back. Nobody knows beforehand whether the target takes it.
+	TryWrites bool `json:"try_writes,omitempty"`
+	// Burst answers OpPreflight: the target's processors are slowed down when credits are used up that they save while
+	// they are idle. It is "yes", or "unknown"; empty is no.
+	Burst string `json:"burst,omitempty"`
+	// Observe answers OpObserve.
+	Observe *ObservePlan `json:"observe,omitempty"`
 	// HousekeepingWarehouse answers OpPreflight: polls and enrichment run there, where the run's own warehouse is made for
 	// queries only.
 	HousekeepingWarehouse string `json:"housekeeping_warehouse,omitempty"`

@@ -69,6 +69,8 @@ type Manifest struct {
 	Supports *Supports `json:"supports,omitempty"`
 	// Sends is the SQL that an adapter may send; nil means DefaultSends.
 	Sends *Sends `json:"sends,omitempty"`
+	// Observes: the adapter answers OpObserve.
+	Observes bool `json:"observes,omitempty"`
 }
 
 // Supports is what a table type can do.

@@ -120,16 +120,21 @@ func compile(text string) ([]part, error) {
 // Allows reports whether a text is one statement that a pattern of the list
 // describes. tables are the names of the run's tables, as the user wrote them.
 func Allows(patterns []string, sql, dialect string, tables []string) bool {
+	return Allowing(patterns, sql, dialect, tables) >= 0
+}
+
+// Allowing is the first of the patterns that Allows a text, -1 where none does.
+func Allowing(patterns []string, sql, dialect string, tables []string) int {
 	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf(dialect))
 	if err != nil {
-		return false
+		return -1
 	}
 	list := sqltext.Statements(tokens)
 	if len(list) != 1 {
-		return false
+		return -1
 	}
 	m := matcher{tokens: list[0], tables: tables}
-	return slices.ContainsFunc(patterns, func(text string) bool {
+	return slices.IndexFunc(patterns, func(text string) bool {
 		p, err := compile(text)
 		return err == nil && m.match(p, 0)
 	})

@@ -40,6 +40,8 @@ type intakeServer interface {
 	checkNodesReach(sc engine.Scenario, dsn secret.Secret) error
 	// CheckResults refuses all while results cannot be stored.
 	CheckResults() error
+	// checkExport refuses one that asks for more than the server can do with its results.
+	checkExport(sc engine.Scenario) error
 	// Run reads a run as it is stored.
 	Run(ctx context.Context, runID string) (engine.Run, error)
 }
@@ -72,6 +74,9 @@ func (d *Creator) CreateMember(ctx context.Context, sc engine.Scenario, by engin
 	if err := d.opts.Server.CheckResults(); err != nil {
 		return engine.Run{}, err
 	}
+	if err := d.opts.Server.checkExport(sc); err != nil {
+		return engine.Run{}, err
+	}
 	deps := d.opts.Server.requestDeps()
 	_, dsn, _ := deps.Connections.OpenDSN(ctx, sc.Target.Ref()) // prepare.Check says why it cannot be opened
 	if err := d.opts.Server.checkCapacity(sc, dsn); err != nil {
@@ -100,6 +105,9 @@ func (d *Creator) Preflight(ctx context.Context, sc engine.Scenario, trial bool)
 	deps := d.opts.Server.requestDeps()
 	for _, one := range sc.Expand() {
 		if _, err := scaling.Shares(one); err != nil {
+			return Preflight{}, err
+		}
+		if err := d.opts.Server.checkExport(one); err != nil {
 			return Preflight{}, err
 		}
 		_, dsn, unopened := deps.Connections.OpenDSN(ctx, one.Target.Ref())

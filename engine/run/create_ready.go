@@ -30,6 +30,15 @@ func (s *Service) CheckResults() error {
 	return s.resultsProbe.ask(s.opts.ResultsCheck.CheckResults)
 }
 
+// checkExport refuses a run that asks for more than this server can do with its results.
+func (s *Service) checkExport(sc engine.Scenario) error {
+	if sc.Export != engine.ExportLive || s.opts.CopiesLive != nil && s.opts.CopiesLive() {
+		return nil
+	}
+	return engine.InvalidField("export", "asks for a copy of the run while it goes on, and this process takes results "+
+		"nowhere", "start the server with --results-connection, or leave export out")
+}
+
 // resultsCheckTimeout is how long the file system of the results has to take a file.
 const resultsCheckTimeout = 2 * time.Second
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
@@ -161,9 +162,14 @@ func (l *runLoop) environment() engine.Environment {
 	return environmentOf(l.svc.opts.Version, calibration, &l.WorkerTable, l.plan)
 }
 
+// observerLimit is how long figures wait for what the server was seen to do.
+const observerLimit = 15 * time.Second
+
 // computeFigures computes the results beside the loop.
 func (l *runLoop) computeFigures(ctx context.Context) {
 	l.poller.stop()
+	observer := l.observer.Load()
+	observer.Stop()
 	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
 	l.validity.AddNote(otherEngine(l.run.Scenario.Workload.IOEngine, environment))
@@ -190,7 +196,12 @@ func (l *runLoop) computeFigures(ctx context.Context) {
 		}
 	})
 	results := l.finisher.results
-	l.svc.routines.Go(func() { results <- l.svc.finalizer.Process(ctx, e) }) // room: figures are computed once
+	l.svc.routines.Go(func() {
+		kept, cancel := context.WithTimeout(ctx, observerLimit)
+		observer.Wait(kept)
+		cancel()
+		results <- l.svc.finalizer.Process(ctx, e) // room: figures are computed once
+	})
 }
 
 // saveEnd stores what a run worker has counted, and tells its node that the end is known. Of a run

@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/guardrail"
 	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 	runlive "github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/observe"
 	runclock "github.com/loadstone-db/loadstone/engine/run/recovery"
 	"github.com/loadstone-db/loadstone/engine/run/runlog"
 	"github.com/loadstone-db/loadstone/engine/run/scaling"
@@ -48,6 +49,8 @@ type runLoop struct {
 
 	liveState atomic.Pointer[engine.LiveState]
 	summary   atomic.Pointer[engine.Summary]
+	// observer looks at the target's server; nil before the target is prepared.
+	observer  atomic.Pointer[observe.Observer]
 	published atomic.Pointer[engine.Run]
 	// plugins holds what plugins have said, until the loop writes it down.
 	plugins runlog.Plugins
@@ -174,7 +177,7 @@ func (l *runLoop) enqueue(do func(context.Context)) <-chan struct{} {
 // process recovers the run.
 func (l *runLoop) loop(ctx context.Context) {
 	defer l.release()
-	defer func() { l.cancelPrepare(); l.poller.stop() }()
+	defer func() { l.cancelPrepare(); l.poller.stop(); l.observer.Load().Stop() }()
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
 		if l.plan != nil && l.life.Status().Terminal() {

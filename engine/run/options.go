@@ -87,6 +87,8 @@ type Options struct {
 	Disk enrichment.Disk
 	// ResultsCheck is asked whether results can be stored before a run is taken in; nil: they can.
 	ResultsCheck ResultsChecker
+	// CopiesLive tells whether runs can be copied to an account while they go on; nil: they cannot.
+	CopiesLive func() bool
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
 	// PollInterval is how often the warehouse of a run is asked for; zero means 5 s.

@@ -94,7 +94,7 @@ func New(opts Options) *Service {
 		WaitForNodes: opts.WaitForNodes, Standalone: opts.Standalone, Log: opts.Log, Authorizer: opts.Authorizer,
 		Runs: ownRuns{s}})
 	s.Reader = query.New(query.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices, Live: s.runs, Admission: s.admission})
+		Prices: s.opts.Prices, Live: s.runs, Admission: s.admission, Servers: observedServers{s}})
 	s.Creator = NewCreator(CreatorOptions{Store: opts.Store, Server: s})
 	s.finalizer = finalize.New(finalize.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log,
 		Drivers: opts.Drivers, Enrichments: s.enrichments})
@@ -116,7 +116,7 @@ func (s *Service) Nodes() *nodes.Fleet { return s.nodes }
 // deps reads a connection anew each time: what goes on for long meets it as it is then.
 func (s *Service) deps() prepare.Deps {
 	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
-		Recordings: s.opts.Recordings}
+		Recordings: s.opts.Recordings, Prices: s.opts.Prices.Prices}
 }
 
 // requestDeps are deps for one request: a connection is unsealed once.

@@ -27,6 +27,7 @@ func (l *runLoop) everySecond(ctx context.Context) {
 		}
 		if l.life.Started() {
 			l.validity.SetConcurrentRuns(l.svc.runs.CountOthers(l.runID))
+			l.observeServer(ctx)
 		}
 		l.followStages(ctx, now)
 		l.followRates(now)
@@ -90,6 +91,7 @@ func (l *runLoop) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.life.Phase(), views)
 	l.second = s
+	l.observeClient(now, s)
 	l.finisher.livePercentiles.Record(l.life.Phase(), s)
 	if l.life.Search() != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.

@@ -359,3 +359,25 @@ type WriteTarget struct {
 	Cascades    []string `json:"cascades"`
 	RowSecurity bool     `json:"row_security"`
 }
+
+// Observable is an optional ability of a Database: one connection on which it is read what the server does beside a load.
+type Observable interface {
+	// OpenObserver opens it. No statement on it can write, none is in a transaction, and the database ends each after limit.
+	OpenObserver(ctx context.Context, limit time.Duration) (Observer, error)
+}
+
+// Observer is such a connection; one goroutine at a time uses it.
+type Observer interface {
+	// Read runs a statement that has no parameters, prepared when it is asked for the first time. It gives up, and the
+	// connection with it, when the answer is not there after twice the limit, or has more than MaxObserved bytes.
+	Read(ctx context.Context, sql string) (*ResultSet, error)
+	// Broken reports that the connection cannot be used any more.
+	Broken() bool
+	Close() error
+}
+
+// RunMarkLength is how much of a run's id its sessions are marked with, where their database shows a name of the client.
+const RunMarkLength = 8
+
+// MaxObserved bounds one answer to an Observer, in bytes.
+const MaxObserved = 4 << 20

@@ -36,6 +36,7 @@ type (
 		Tables      []looseTable     `json:"tables"`
 		TablesVary  bool             `json:"tables_vary"`
 		Feed        bool             `json:"feed"`
+		Observes    bool             `json:"observes"`
 		Statements  []looseStatement `json:"statements"`
 		Driver      string           `json:"driver"`
 		Dialect     string           `json:"dialect"`
@@ -174,7 +175,8 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
 		Title: Clean([]byte(in.Title), 200), Description: Clean([]byte(in.Description), 2000),
 		Author:     Clean([]byte(in.Author), 200),
-		Parameters: in.Parameters, TablesVary: in.TablesVary, Feed: in.Feed, Driver: in.Driver, Dialect: in.Dialect}
+		Parameters: in.Parameters, TablesVary: in.TablesVary, Feed: in.Feed, Observes: in.Observes, Driver: in.Driver,
+		Dialect: in.Dialect}
 	if m.Kind != plugin.KindWorkload && m.Kind != plugin.KindAdapter {
 		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", Clean([]byte(in.Kind), 50),
 			plugin.KindWorkload, plugin.KindAdapter)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/findings"
 )
 
 // publicRun leaves of a run what may be shown to anybody: a report leaves the server for good, and those who get it may
@@ -113,7 +114,23 @@ func publicWorker(w *engine.RunResult, loadChanged bool) {
 	}
 }
 
+// publicFindings are why a run was slow, without who was behind it: sessions, users and statements of others.
+func publicFindings(list []engine.Finding) []engine.Finding {
+	var out []engine.Finding
+	for _, f := range list {
+		if f.Rule == findings.RuleNotPermitted {
+			continue // it names the user
+		}
+		if f.Who != nil {
+			f.Who, f.Text = nil, "Operations waited for another session."
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
 func publicFigures(f *engine.Figures) {
+	f.Findings = publicFindings(f.Findings)
 	f.Errors.Top = slices.Clone(f.Errors.Top)
 	for i := range f.Errors.Top {
 		f.Errors.Top[i].Message = executions.Mask(f.Errors.Top[i].Message)

@@ -166,6 +166,9 @@ func (h scheduleHandlers) save(ctx context.Context, old engine.Schedule, in Sche
 	if (in.TemplateID == "") == (in.TemplateName == "") {
 		return nil, engine.InvalidField("template_id", "or template_name is needed, and not both", "name one template")
 	}
+	if _, err := schedule.Parse(in.Cron, in.TimeZone); err != nil {
+		return nil, err
+	}
 	scenario, err := h.a.resolve(ctx, ScenarioInput{TemplateID: in.TemplateID, TemplateName: in.TemplateName})
 	if err != nil {
 		return nil, err

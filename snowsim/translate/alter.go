@@ -105,10 +105,13 @@ func (p *parser) alterInto(t *tableEntry, d *tableDDL) *Plan {
 		p.fail(existsAs(t.name, "VIEW"))
 	case t.Kind != d.Kind || t.Temporary != d.Temporary:
 		refuse("the kind of table '%s' cannot be changed.", displayName(t.name.object))
-	case d.query != "" || len(d.Keys) > 0 || len(t.Keys) > 0 || len(d.sequences) > 0 || d.ClusterBy != t.ClusterBy:
+	case d.query != "" || len(d.Keys) > 0 || len(t.Keys) > 0 || len(d.sequences) > 0 ||
+		d.ClusterBy != "" && d.ClusterBy != t.ClusterBy:
 		p.fail(protocol.NotSimulated("CREATE OR ALTER TABLE with a query, keys, AUTOINCREMENT or another clustering key"))
 	}
 	changed := *t
+	// What the statement does not name is unset, as a property that was set before.
+	changed.ClusterBy, changed.ClusterKeys = d.ClusterBy, d.ClusterKeys
 	changed.Comment, changed.Columns = d.Comment, nil
 	altered := "ALTER TABLE " + t.name.postgres() + " "
 	var statements []string

@@ -27,6 +27,8 @@ func (p *parser) create() *Plan {
 		return p.createWarehouse(warehouse.TypeInteractive)
 	case p.accept("ROLE"):
 		return p.createRole()
+	case !replace && p.accept("SCHEMA"):
+		return p.createSchema()
 	case p.accept("VIEW"):
 		return p.createView(replace)
 	}

@@ -114,3 +114,65 @@ func (p *parser) deleteRows() *Plan {
 	}
 	return &Plan{Type: protocol.Delete, SQL: sql, Work: warehouse.Work{Table: t.tableType, Op: warehouse.Write}}
 }
+
+// merge reads MERGE INTO t USING source ON condition WHEN …, which Postgres has too.
+func (p *parser) merge() *Plan {
+	p.expect("MERGE", "INTO")
+	t := p.target("MERGE")
+	sql := "MERGE INTO " + t.name.postgres() + p.alias("")
+	p.expect("USING")
+	sql += " USING " + p.from()
+	p.expect("ON")
+	sql += " ON " + p.sql()
+	for p.accept("WHEN") {
+		matched := !p.accept("NOT")
+		p.expect("MATCHED")
+		when := " WHEN MATCHED"
+		if !matched {
+			when = " WHEN NOT MATCHED"
+		}
+		if p.accept("AND") {
+			when += " AND " + p.sql()
+		}
+		p.expect("THEN")
+		switch {
+		case matched && p.accept("UPDATE", "SET"):
+			when += " THEN UPDATE SET " + p.assignments(t)
+		case matched && p.accept("DELETE"):
+			when += " THEN DELETE"
+		default:
+			when += " THEN " + p.mergeInsert(t)
+		}
+		sql += when
+	}
+	return &Plan{Type: protocol.Update, SQL: sql, Work: warehouse.Work{Table: t.tableType, Op: warehouse.Write}}
+}
+
+// mergeInsert reads INSERT [(columns)] VALUES (…) of a MERGE.
+func (p *parser) mergeInsert(t *tableEntry) string {
+	p.expect("INSERT")
+	sql, columns := "INSERT", t.Columns
+	if p.isSymbol("(") {
+		columns = nil
+		p.inParentheses(func() {
+			sql += " (" + p.list(func() string {
+				c := p.identifier()
+				columns = append(columns, t.column(c))
+				return quote(shortName(c))
+			}) + ")"
+		})
+	}
+	p.expect("VALUES")
+	i := 0
+	p.inParentheses(func() {
+		sql += " VALUES (" + p.list(func() string {
+			c := columnMeta{}
+			if i < len(columns) {
+				c = columns[i]
+			}
+			i++
+			return p.assigned(c)
+		}) + ")"
+	})
+	return sql
+}

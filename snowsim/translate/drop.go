@@ -12,11 +12,14 @@ import (
 // drop reads DROP ….
 func (p *parser) drop() *Plan {
 	p.expect("DROP")
-	if !p.isAny("TABLE", "VIEW", "WAREHOUSE") {
+	if !p.isAny("TABLE", "VIEW", "WAREHOUSE", "SCHEMA") {
 		p.fail(protocol.NotSimulated("DROP %s", p.peek().text))
 	}
 	kind := p.next().text
 	ifExists := p.accept("IF", "EXISTS")
+	if kind == "SCHEMA" {
+		return p.dropSchema(ifExists)
+	}
 	gone := func(object string) *Plan {
 		return p.statusPlan("Drop statement executed successfully (" + object + " already dropped).")
 	}

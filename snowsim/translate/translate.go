@@ -120,6 +120,8 @@ func (p *parser) read() *Plan {
 		return p.update()
 	case "DELETE":
 		return p.deleteRows()
+	case "MERGE":
+		return p.merge()
 	case "CREATE":
 		return p.create()
 	case "ALTER":
@@ -139,7 +141,7 @@ func (p *parser) read() *Plan {
 		return p.show()
 	case "GRANT", "REVOKE":
 		return p.grant()
-	case "CALL", "COPY", "DESC", "DESCRIBE", "EXECUTE", "EXPLAIN", "GET", "LIST", "LS", "MERGE", "PUT", "REMOVE",
+	case "CALL", "COPY", "DESC", "DESCRIBE", "EXECUTE", "EXPLAIN", "GET", "LIST", "LS", "PUT", "REMOVE",
 		"RM", "SET", "TRUNCATE", "UNDROP", "UNSET", "VALUES":
 		p.fail(protocol.NotSimulated("%s", t.text))
 	}

@@ -82,7 +82,7 @@ const staleSQL = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.
 			FROM run_status r JOIN test_results p ON p.test_id = r.run_id
 			LEFT JOIN refresh_subtasks s ON s.dynamic_table = t.name AND s.subtask = r.run_id
 			WHERE r.phase IS NULL AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
-				AND (s.as_of IS NULL OR s.status <> 'DONE' OR greatest(r.updated_at, p.updated_at) > s.as_of)
+				AND (s.as_of IS NULL OR s.status <> 'DONE' OR greatest(r.updated_at, p.updated_at, s.asked_at) > s.as_of)
 		UNION ALL
 		SELECT s.subtask, s.updated_at, s.updated_at, s.status = 'FAILED' FROM refresh_subtasks s
 			WHERE s.dynamic_table = t.name AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)`

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
@@ -18,6 +19,11 @@ import (
 type MarkStore struct{ Pool *pgxpool.Pool }
 
 const markColumns = "mark_id, run_id, at, mark_text, made_by, made_at, changed_by, changed_at"
+
+// exportAgain has a run be taken once more to the account to which it was taken: what users note about it belongs to it.
+// One that is being taken there now is taken again after that.
+const exportAgain = "UPDATE refresh_subtasks SET asked_at = clock_timestamp() WHERE dynamic_table = '" +
+	snowflakeexport.Table + "' AND subtask = "
 
 func markScan(row pgx.CollectableRow) (m engine.Mark, err error) {
 	err = row.Scan(&m.MarkID, &m.RunID, &m.At.Time, &m.Text, &m.MadeBy, &m.MadeAt.Time, &m.ChangedBy, &m.ChangedAt.Time)
@@ -41,10 +47,18 @@ func (s MarkStore) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, err
 	if err != nil {
 		return m, err
 	}
-	rows, err := s.Pool.Query(ctx, `INSERT INTO run_marks (mark_id, run_id, at, mark_text, made_by, changed_by)
+	rows, err := s.Pool.Query(
+		ctx,
+		`WITH again AS (`+exportAgain+`$2) INSERT INTO run_marks (mark_id, run_id, at, mark_text, made_by, changed_by)
 		SELECT $1, run_id, $3, $4, $5, $5 FROM run_status
 		WHERE run_id = $2 AND (SELECT count(*) FROM run_marks WHERE run_id = $2) < $6 RETURNING `+markColumns,
-		uuid.NewString(), m.RunID, m.At.Time, m.Text, store.CleanText(m.MadeBy), store.MaxMarks)
+		uuid.NewString(),
+		m.RunID,
+		m.At.Time,
+		m.Text,
+		store.CleanText(m.MadeBy),
+		store.MaxMarks,
+	)
 	if err != nil {
 		return m, dberr.Failed("adding a mark", err)
 	}
@@ -81,9 +95,17 @@ func (s MarkStore) ChangeMark(
 		if err := was.Check(before); err != nil {
 			return err
 		}
-		now, err = markOne(ctx, tx, `UPDATE run_marks SET at = $3, mark_text = $4, changed_by = $5,
+		now, err = markOne(
+			ctx,
+			tx,
+			`WITH again AS (`+exportAgain+`$1) UPDATE run_marks SET at = $3, mark_text = $4, changed_by = $5,
 			changed_at = clock_timestamp() WHERE run_id = $1 AND mark_id = $2 RETURNING `+markColumns,
-			m.RunID, m.MarkID, m.At.Time, m.Text, store.CleanText(m.ChangedBy))
+			m.RunID,
+			m.MarkID,
+			m.At.Time,
+			m.Text,
+			store.CleanText(m.ChangedBy),
+		)
 		return err
 	})
 	return now, before, dberr.Reading("mark", m.MarkID, err)
@@ -108,7 +130,7 @@ func (s MarkStore) DeleteMark(
 		if gone, err = markOne(
 			ctx,
 			tx,
-			"DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2 RETURNING "+markColumns,
+			"WITH again AS ("+exportAgain+"$1) DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2 RETURNING "+markColumns,
 			runID,
 			markID,
 		); err != nil {

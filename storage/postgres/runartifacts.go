@@ -128,11 +128,11 @@ func (k RunArtifacts) SaveRunNote(ctx context.Context, n store.RunNote) (store.R
 	if err != nil {
 		return n, err
 	}
-	statement := `INSERT INTO run_notes (run_id, note, updated_by)
+	statement := `WITH again AS (` + exportAgain + `$1) INSERT INTO run_notes (run_id, note, updated_by)
 		SELECT run_id, $2, $3 FROM (` + lockRunSQL + `) r WHERE $4 = 0
 		ON CONFLICT DO NOTHING RETURNING run_id, note, version, updated_by, updated_at`
 	if n.Version != 0 {
-		statement = `WITH r AS MATERIALIZED (` + lockRunSQL + `) UPDATE run_notes n SET note = $2, updated_by = $3,
+		statement = `WITH again AS (` + exportAgain + `$1), r AS MATERIALIZED (` + lockRunSQL + `) UPDATE run_notes n SET note = $2, updated_by = $3,
 				version = version + 1, updated_at = clock_timestamp()
 			FROM r WHERE n.run_id = r.run_id AND n.version = $4
 			RETURNING n.run_id, n.note, n.version, n.updated_by, n.updated_at`

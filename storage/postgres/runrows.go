@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -13,50 +14,109 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// runRows says of each table how the rows of a run are found, and in which order.
-var runRows = map[string]string{
-	"run_status":                "WHERE run_id = $1",
-	"run_control_events":        "WHERE run_id = $1 ORDER BY sequence_id",
-	"worker_heartbeats":         "WHERE run_id = $1 ORDER BY worker_id",
-	"worker_metrics_snapshots":  "WHERE run_id = $1 ORDER BY worker_id, tick",
-	"metrics_snapshots":         `WHERE run_id = $1 ORDER BY "timestamp"`,
-	"warehouse_poll_snapshots":  `WHERE run_id = $1 ORDER BY "timestamp", snapshot_id`,
-	"find_max_step_history":     "WHERE run_id = $1 ORDER BY step_number",
-	"test_logs":                 "WHERE run_id = $1 ORDER BY seq",
-	"test_templates":            "WHERE template_id = (SELECT template_id FROM run_status WHERE run_id = $1)",
-	"test_results":              "WHERE run_id = $1 ORDER BY test_id",
-	"query_execution_artifacts": "WHERE run_id = $1 ORDER BY name",
+// runRows says of each table which of its columns tell the rows of a run apart, in their order.
+var runRows = map[string][]string{
+	"run_status":                {"run_id"},
+	"run_control_events":        {"sequence_id"},
+	"worker_heartbeats":         {"worker_id"},
+	"worker_metrics_snapshots":  {"worker_id", "tick"},
+	"metrics_snapshots":         {`"timestamp"`},
+	"warehouse_poll_snapshots":  {`"timestamp"`, "snapshot_id"},
+	"find_max_step_history":     {"step_number"},
+	"test_logs":                 {"seq"},
+	"run_marks":                 {"at", "mark_id"},
+	"run_notes":                 {"run_id"},
+	"test_templates":            {"template_id"},
+	"test_results":              {"test_id"},
+	"query_execution_artifacts": {"name"},
 }
+
+// A page of rows is read before any is given on: whoever takes them may wait for another database, and a query that
+// stayed open meanwhile would hold a connection and a snapshot.
+const (
+	runRowsPage  = 500
+	runRowsBytes = 1 << 20
+)
 
 // RunRows implements snowflakeexport.Store.
 func (s *Store) RunRows(ctx context.Context, runID, table string, each func(map[string]json.RawMessage) error) error {
-	where, known := runRows[table]
+	return s.RunRowsAfter(ctx, runID, table, nil, each)
+}
+
+// RunRowsAfter is RunRows, but for those up to a row, of which the columns are needed that tell rows apart; nil is before
+// the first.
+func (s *Store) RunRowsAfter(ctx context.Context, runID, table string, after map[string]json.RawMessage,
+	each func(map[string]json.RawMessage) error) error {
+	key, known := runRows[table]
 	if !known {
 		return fmt.Errorf("reading the rows of run %s: there is no table %s of runs", runID, table)
 	}
-	rows, err := s.pool.Query(ctx, "SELECT row_to_json(t)::text FROM (SELECT * FROM "+table+" "+where+") t", runID)
+	for {
+		page, more, err := s.runRowsPage(ctx, runID, table, key, after)
+		if err != nil {
+			return err
+		}
+		for _, row := range page {
+			after = row
+			// The columns of the key are not among those that are changed, but for what each adds.
+			given := maps.Clone(row)
+			if err := s.withoutSecrets(given); err != nil {
+				return fmt.Errorf("reading %s: %w", table, err)
+			}
+			if err := each(given); err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// runRowsPage reads some rows of a run behind one; more tells whether others may follow.
+func (s *Store) runRowsPage(ctx context.Context, runID, table string, key []string, after map[string]json.RawMessage) (
+	page []map[string]json.RawMessage, more bool, err error) {
+	from, behind, args := table+" t", "", []any{runID}
+	columns := func(of string) string { return of + strings.Join(key, ", "+of) }
+	if after != nil {
+		last := map[string]json.RawMessage{}
+		for _, name := range key {
+			name = strings.Trim(name, `"`)
+			last[name] = after[name]
+		}
+		text, err := json.Marshal(last)
+		if err != nil {
+			return nil, false, fmt.Errorf("reading %s: %w", table, err)
+		}
+		args = append(args, string(text))
+		from += ", json_populate_record(NULL::" + table + ", $2::json) k"
+		behind = " AND (" + columns("t.") + ") > (" + columns("k.") + ")"
+	}
+	where := "t.run_id = $1"
+	if table == "test_templates" {
+		where = "t.template_id = (SELECT template_id FROM run_status WHERE run_id = $1)"
+	}
+	rows, err := s.pool.Query(ctx, fmt.Sprintf("SELECT row_to_json(x)::text FROM (SELECT t.* FROM %s WHERE %s%s "+
+		"ORDER BY %s LIMIT %d) x", from, where, behind, columns("t."), runRowsPage), args...)
 	if err != nil {
-		return dberr.Failed("reading "+table, err)
+		return nil, false, dberr.Failed("reading "+table, err)
 	}
 	defer rows.Close()
-	for rows.Next() {
+	for size := 0; size < runRowsBytes && rows.Next(); {
 		var text []byte
 		row := map[string]json.RawMessage{}
 		err := rows.Scan(&text)
 		if err == nil {
 			err = json.Unmarshal(text, &row)
 		}
-		if err == nil {
-			err = s.withoutSecrets(row)
-		}
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", table, err)
+			return nil, false, fmt.Errorf("reading %s: %w", table, err)
 		}
-		if err := each(row); err != nil {
-			return err
-		}
+		page, size = append(page, row), size+len(text)
+		more = len(page) == runRowsPage || size >= runRowsBytes
 	}
-	return dberr.Failed("reading "+table, rows.Err())
+	rows.Close()
+	return page, more, dberr.Failed("reading "+table, rows.Err())
 }
 
 // withoutSecrets takes out of a row what is sealed, and of a plan the rows that were sampled.

@@ -396,7 +396,7 @@ export function finish(
     passed,
     plugins: pluginRefs,
     environment: {
-      loadstone_version: '0.1.0',
+      loadstone_version: '0.2.0',
       go_version: 'go1.26.0',
       os: 'linux',
       arch: 'amd64',
@@ -416,7 +416,7 @@ export function finish(
       calibration: {
         at: run.start_time,
         machine_fingerprint: '5f1c0a9be2d34477',
-        loadstone_version: '0.1.0',
+        loadstone_version: '0.2.0',
         automatic: true,
         cpus: 2,
         schedule_lag_p50_ms: 0.03,

@@ -183,7 +183,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     'GET',
     /^\/api\/info$/,
     () => ({
-      version: '0.1.0',
+      version: '0.2.0',
       go_version: 'go1.26.0',
       started_at: iso(Date.now() - 7200_000),
       data_dir_free_bytes: 81_233_412_096,

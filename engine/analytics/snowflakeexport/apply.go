@@ -19,7 +19,7 @@ type Applied struct {
 
 // ApplySchema makes the tables and views in the schema of the account's sessions, and brings older ones up to date; it
 // may be repeated. What is somebody else's or of a later version is left, and no column that somebody has added is
-// dropped. An error is of an account that cannot be asked.
+// dropped, no property that somebody has set is unset. An error is of an account that cannot be asked.
 func ApplySchema(ctx context.Context, a SQLAccount) (done []Applied, err error) {
 	there, err := existingObjects(ctx, a)
 	if err != nil {
@@ -50,41 +50,39 @@ func ApplySchema(ctx context.Context, a SQLAccount) (done []Applied, err error) 
 	return done, nil
 }
 
+// AnyObject tells whether the schema of the account's sessions has something under one of the names of the schema.
+func AnyObject(ctx context.Context, a SQLAccount) (bool, error) {
+	there, err := existingObjects(ctx, a)
+	return len(there) > 0, err
+}
+
 // update upgrades an existing object.
 func (o *object) update(ctx context.Context, a SQLAccount, e existingObject) (done, refused string, err error) {
 	if foreign := e.foreign(o); foreign != "" {
 		return "", foreign, nil
 	}
 	version, _ := versionOf(e.comment, o.mark())
-	statements := []string{o.statement}
 	current := version == sql.SnowflakeVersion
 	if !o.view {
 		current = current && e.differs(o.columns, false) == ""
 	}
+	statements := []string{o.statement}
 	switch {
 	case version > sql.SnowflakeVersion:
 		return fmt.Sprintf("left as it is: version %d is newer than this program's", version), "", nil
 	case current:
 		return "current", "", nil
-	case !o.view && !e.prefixOf(o.columns):
+	case !o.view:
 		if statements, refused = o.additions(e); refused != "" {
 			return "", refused, nil
 		}
-	case !o.view && e.about(o) != o.about:
-		statements = append(statements, o.commentOn(e.about(o)))
 	}
 	refused, err = refusalReason(ctx, a, o, a.Exec(ctx, statements...))
 	return "updated", refused, err
 }
 
-// prefixOf tells whether CREATE OR ALTER would add columns at the end, and do nothing else to the others.
-func (e existingObject) prefixOf(declared []column) bool {
-	return len(e.columns) <= len(declared) && slices.EqualFunc(e.columns, declared[:len(e.columns)],
-		func(have existingColumn, c column) bool { return have.name == c.name && have.kind == c.described() })
-}
-
-// additions are the statements that add what a table lacks to which somebody has added columns, or of which somebody
-// has dropped some: CREATE OR ALTER TABLE drops what it does not name.
+// additions are the statements that add what a table lacks. CREATE OR ALTER TABLE would drop the columns that somebody
+// has added, and unset what somebody has set: a clustering key, the retention of data, change tracking.
 func (o *object) additions(e existingObject) (statements []string, refused string) {
 	var lacks []column
 	for _, c := range o.columns {

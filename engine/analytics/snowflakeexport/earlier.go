@@ -12,6 +12,9 @@ import (
 
 // transactionName is by what transactions of a claim are known in the account: the run, and the epoch at the end.
 func transactionName(c refresh.Claim) string {
+	if c.Epoch < 0 {
+		return runTransactions(c.Subtask) + liveTransaction + strconv.FormatInt(c.Epoch-liveEpochs, 10)
+	}
 	return runTransactions(c.Subtask) + strconv.FormatInt(c.Epoch, 10)
 }
 
@@ -40,7 +43,11 @@ func (e *Export) endEarlier(ctx context.Context, c refresh.Claim) error {
 	}
 	for _, row := range rs.Rows {
 		text, ours := strings.CutPrefix(strings.ToUpper(fmt.Sprint(row[name])), runTransactions(c.Subtask))
+		text, live := strings.CutPrefix(text, liveTransaction)
 		epoch, err := strconv.ParseInt(text, 10, 64)
+		if live {
+			epoch += liveEpochs
+		}
 		if !ours || err != nil || epoch >= c.Epoch {
 			continue
 		}

@@ -46,7 +46,7 @@ func TestTablesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
 	}
 	do(firstVersion...)
 	if _, err := w.take(t, 1); err == nil || !strings.Contains(w.book.Problem,
-		"Older than version 2 of the schema: WAREHOUSE_POLL_SNAPSHOTS, TEST_RESULTS, LOADSTONE_PARTS") {
+		"Older than version 3 of the schema: WAREHOUSE_POLL_SNAPSHOTS, TEST_RESULTS, LOADSTONE_PARTS") {
 		t.Errorf("an older schema: %+v, %v", w.book, err)
 	}
 	if refused := w.apply(t); refused != "" {
@@ -61,8 +61,8 @@ func TestTablesOfEarlierVersionsAreBroughtUpToDate(t *testing.T) {
 	}
 	comments := `SELECT LISTAGG(COALESCE(COMMENT, ''), '|') WITHIN GROUP (ORDER BY TABLE_NAME)
 		FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE = 'BASE TABLE'`
-	if got := w.one(t, comments); strings.Count(got, "Loadstone table 2: ") != 15 ||
-		!strings.Contains(got, "Loadstone table 2: the team's results") {
+	if got := w.one(t, comments); strings.Count(got, "Loadstone table 3: ") != 17 ||
+		!strings.Contains(got, "Loadstone table 3: the team's results") {
 		t.Errorf("comments are %s", got)
 	}
 	w.whole()

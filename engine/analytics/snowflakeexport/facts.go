@@ -2,8 +2,10 @@ package snowflakeexport
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
@@ -92,9 +94,10 @@ func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDe
 			return false, err
 		}
 	}
+	written := sha256.New()
 	for _, tables := range transactions {
 		if err := e.together(ctx, c, prove, func(t target.Tx) error {
-			return e.writeTables(ctx, t, &d, tables, print)
+			return e.writeTables(ctx, t, &d, tables, written)
 		}); err != nil {
 			return false, fmt.Errorf("writing the rows of run %s: %w", d.RunID, err)
 		}
@@ -102,21 +105,18 @@ func (e *Export) writeFacts(ctx context.Context, c refresh.Claim, d engine.RunDe
 	return true, nil
 }
 
-// writeTables replaces the rows of a run in some tables. With the row of its results it gets the fingerprint.
-func (e *Export) writeTables(
-	ctx context.Context,
-	t target.Tx,
-	d *engine.RunDetail,
-	tables []string,
-	print string,
-) error {
+// writeTables replaces the rows of a run in some tables. With the row of its results, which is the last, it gets the
+// fingerprint of what was written of all.
+func (e *Export) writeTables(ctx context.Context, t target.Tx, d *engine.RunDetail, tables []string,
+	written hash.Hash) error {
 	for _, name := range tables {
-		if !e.schema.Has(name) || name == Templates && d.TemplateID == "" {
+		if !e.schema.Has(name) {
 			continue
 		}
-		err := e.writeRows(ctx, t, d, theSchema().byName[name])
+		written.Write([]byte(name))
+		err := e.writeRows(ctx, t, d, theSchema().byName[name], written)
 		if err == nil && name == Results {
-			err = t.Exec(ctx, "UPDATE "+Results+" SET FINGERPRINT = ? WHERE TEST_ID = ?", print, d.RunID)
+			err = t.Exec(ctx, "UPDATE "+Results+" SET FINGERPRINT = ? WHERE TEST_ID = ?", fingerprint(written), d.RunID)
 		}
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // historyRow is what the account's history says of an execution, as it is in a file.
@@ -35,10 +37,9 @@ type known struct {
 	overhead                                                                      float64
 }
 
-// history is what the account's history says of the executions of a run: 64 bytes for each.
+// history is what the account's history says of the executions of some parts of a run.
 type history struct {
 	digest   string // of the enrichment, "" without one
-	done     bool
 	rows     []known
 	statuses []string
 }
@@ -51,7 +52,7 @@ func historyOf(artifacts []engine.Artifact) history {
 		}
 	}
 	if len(sums) == 0 {
-		return history{done: true}
+		return history{}
 	}
 	slices.Sort(sums)
 	sum := sha256.New()
@@ -69,13 +70,38 @@ func (h *history) version(a engine.Artifact) string {
 	return a.SHA256 + "+" + h.digest
 }
 
-// read reads it, once.
-func (h *history) read(ctx context.Context, r Record, runID string) error {
-	if h.done {
+// historyRows is about for how many executions the history is held at a time: 80 bytes each.
+const historyRows = 2_000_000
+
+// groups divides parts so that the executions of a group are not more than historyRows, unless one part has more.
+func groups(parts []engine.Artifact) (list [][]engine.Artifact) {
+	var rows int64
+	for _, a := range parts {
+		if len(list) == 0 || rows+a.RowCount > historyRows {
+			list, rows = append(list, nil), 0
+		}
+		list[len(list)-1] = append(list[len(list)-1], a)
+		rows += a.RowCount
+	}
+	return list
+}
+
+// read reads what the history says of the executions of some parts, in place of what it held. A part that cannot be
+// read has none: who reads it next finds out why.
+func (h *history) read(ctx context.Context, r Record, runID string, parts []engine.Artifact) error {
+	h.rows, h.statuses = h.rows[:0], nil
+	if h.digest == "" {
 		return nil
 	}
+	ids, err := idsOf(ctx, r, runID, parts)
+	if err != nil {
+		return err
+	}
 	seen := map[string]int32{}
-	_, err := r.Enriched(ctx, runID, func(e *engine.EnrichedExecution) error {
+	if _, err := r.Enriched(ctx, runID, func(e *engine.EnrichedExecution) error {
+		if _, wanted := slices.BinarySearchFunc(ids, e.QueryID, compareIDs); !wanted {
+			return nil
+		}
 		status, there := seen[e.Status]
 		if !there {
 			status = int32(len(h.statuses))
@@ -87,13 +113,35 @@ func (h *history) read(ctx context.Context, r Record, runID string) error {
 			provisioning: float32(e.QueuedProvisioningMs), repair: float32(e.QueuedRepairMs), blocked: float32(e.BlockedMs),
 			cluster: e.Cluster, status: status, overhead: e.OverheadMs})
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return fmt.Errorf("reading what the history says of run %s: %w", runID, err)
 	}
-	slices.SortFunc(h.rows, func(a, b known) int { return bytes.Compare(a.id[:], b.id[:]) })
-	h.done = true
+	slices.SortFunc(h.rows, func(a, b known) int { return compareIDs(a.id, b.id) })
 	return nil
+}
+
+func compareIDs(a, b engine.QueryID) int { return bytes.Compare(a[:], b[:]) }
+
+// idsOf are the query ids of the executions of some parts, sorted.
+func idsOf(ctx context.Context, r Record, runID string, parts []engine.Artifact) (ids []engine.QueryID, _ error) {
+	for _, a := range parts {
+		err := r.ReadExecutions(ctx, runID, a.Name, func(x *rollup.Executions) error {
+			for i := range x.DueNs {
+				if x.QueryID.Index[i] < 0 {
+					continue
+				}
+				if id, err := engine.ParseQueryID(x.QueryID.At(i)); err == nil {
+					ids = append(ids, id)
+				}
+			}
+			return nil
+		})
+		if ctx.Err() != nil || store.IsTransient(err) {
+			return nil, fmt.Errorf("reading part %s of run %s: %w", a.Name, runID, err)
+		}
+	}
+	slices.SortFunc(ids, compareIDs)
+	return ids, nil
 }
 
 // of returns the server's view of an execution by its query id; without an id it is empty.
@@ -105,11 +153,7 @@ func (h *history) of(queryID *string) (r historyRow) {
 	if err != nil {
 		return r
 	}
-	i, there := slices.BinarySearchFunc(
-		h.rows,
-		id,
-		func(k known, id engine.QueryID) int { return bytes.Compare(k.id[:], id[:]) },
-	)
+	i, there := slices.BinarySearchFunc(h.rows, id, func(k known, id engine.QueryID) int { return compareIDs(k.id, id) })
 	if !there {
 		return r
 	}

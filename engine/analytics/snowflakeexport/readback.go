@@ -22,6 +22,7 @@ const rowsPerPage, longRowsPerPage, segmentRowsPerPage = 2000, 200, 8
 // orders are the columns by which the rows of a run are told apart.
 var orders = map[string]string{"RUN_CONTROL_EVENTS": "SEQUENCE_ID", "WORKER_HEARTBEATS": "WORKER_ID",
 	"WORKER_METRICS_SNAPSHOTS": "WORKER_ID, TICK", "METRICS_SNAPSHOTS": "TIMESTAMP", Polls: "TIMESTAMP, SNAPSHOT_ID",
+	"RUN_MARKS": "AT, MARK_ID", "RUN_NOTES": "RUN_ID",
 	Steps: "STEP_NUMBER", "TEST_LOGS": "SEQ", Results: "TEST_ID", "RUN_STATUS": "RUN_ID",
 	"QUERY_EXECUTION_ARTIFACTS": "NAME", Segments: "POSITION", Templates: "TEMPLATE_ID"}
 
@@ -75,6 +76,61 @@ func (o *object) rowsPerPage() int {
 		return longRowsPerPage
 	}
 	return rowsPerPage
+}
+
+// Differences are the tables in which what the account has of a run is not what the control store has.
+func (e *Export) Differences(ctx context.Context, runID string) (tables []string, _ error) {
+	d, err := e.Detail(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("reading run %s: %w", runID, err)
+	}
+	there := map[string][]string{}
+	if _, err := ReadRun(ctx, e.Account, e.Cure, runID, func(table string, row map[string]json.RawMessage) error {
+		text, err := theSchema().byName[strings.ToUpper(table)].comparable(row)
+		there[table] = append(there[table], text)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, name := range RunTables {
+		if name == Segments || name == Templates {
+			continue // a segment is compared by its checksum; templates belong to other runs, too
+		}
+		o, table := theSchema().byName[name], strings.ToLower(name)
+		var want []string
+		if err := e.Store.RunRows(ctx, runID, table, func(r map[string]json.RawMessage) error {
+			complete(name, r, &d)
+			text, err := o.comparable(r)
+			want = append(want, text)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		slices.Sort(want)
+		slices.Sort(there[table])
+		if !slices.Equal(want, there[table]) {
+			tables = append(tables, name)
+		}
+	}
+	return tables, nil
+}
+
+// comparable is a row as one text, whatever the order of members and the spelling of its numbers.
+func (o *object) comparable(r Row) (string, error) {
+	delete(r, "fingerprint") // which the account alone has
+	text, err := o.element(r)
+	if err != nil {
+		return "", err
+	}
+	var document any
+	if err := json.Unmarshal(text, &document); err != nil {
+		return "", fmt.Errorf("reading a row of %s: %w", o.name, err)
+	}
+	text, err = json.Marshal(document)
+	if err != nil {
+		return "", fmt.Errorf("reading a row of %s: %w", o.name, err)
+	}
+	return string(text), nil
 }
 
 func (o *object) read(ctx context.Context, a SQLAccount, runID string,

@@ -22,7 +22,8 @@ import (
 // transactions are the tables that hold what the control store knows of a run, under the names that it has there in
 // lower case, those of one transaction together. TEST_RESULTS comes last: its row says that everything is there.
 var transactions = [][]string{
-	{"RUN_STATUS", "RUN_CONTROL_EVENTS", "WORKER_HEARTBEATS", Polls, Steps, "QUERY_EXECUTION_ARTIFACTS"},
+	{"RUN_STATUS", "RUN_CONTROL_EVENTS", "WORKER_HEARTBEATS", Polls, Steps, "RUN_MARKS", "RUN_NOTES",
+		"QUERY_EXECUTION_ARTIFACTS"},
 	{"WORKER_METRICS_SNAPSHOTS"},
 	{"METRICS_SNAPSHOTS", "TEST_LOGS", Segments},
 	{Templates, Results},
@@ -90,6 +91,25 @@ func (o *object) element(r Row) ([]byte, error) {
 
 // arrays reads the rows of a run in a table as JSON arrays of about bytesPerInsert.
 func (e *Export) arrays(ctx context.Context, d *engine.RunDetail, o *object, each func(array []byte) error) error {
+	rows := e.Store.RunRows
+	if o.name == Segments {
+		rows = e.segmentRows
+	}
+	err := o.inArrays(func(each func(map[string]json.RawMessage) error) error {
+		return rows(ctx, d.RunID, strings.ToLower(o.name), func(r map[string]json.RawMessage) error {
+			complete(o.name, r, d)
+			return each(r)
+		})
+	}, each)
+	if err != nil {
+		return fmt.Errorf("reading %s of run %s: %w", o.name, d.RunID, err)
+	}
+	return nil
+}
+
+// inArrays writes rows as JSON arrays of about bytesPerInsert.
+func (o *object) inArrays(rows func(each func(map[string]json.RawMessage) error) error,
+	each func(array []byte) error) error {
 	var array bytes.Buffer
 	end := func() error {
 		if array.Len() == 0 {
@@ -100,12 +120,7 @@ func (e *Export) arrays(ctx context.Context, d *engine.RunDetail, o *object, eac
 		array.Reset()
 		return err
 	}
-	rows := e.Store.RunRows
-	if o.name == Segments {
-		rows = e.segmentRows
-	}
-	err := rows(ctx, d.RunID, strings.ToLower(o.name), func(r map[string]json.RawMessage) error {
-		complete(o.name, r, d)
+	if err := rows(func(r map[string]json.RawMessage) error {
 		text, err := o.element(r)
 		if err != nil {
 			return err
@@ -122,14 +137,10 @@ func (e *Export) arrays(ctx context.Context, d *engine.RunDetail, o *object, eac
 		}
 		array.Write(text)
 		return nil
-	})
-	if err == nil {
-		err = end()
+	}); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s of run %s: %w", o.name, d.RunID, err)
-	}
-	return nil
+	return end()
 }
 
 // segmentChunk is how much of a segment is in a row, before base64.
@@ -181,23 +192,29 @@ func (e *Export) digest(ctx context.Context, d *engine.RunDetail) (string, error
 			return "", err
 		}
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+	return fingerprint(sum), nil
 }
+
+func fingerprint(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)[:16]) }
 
 func hashed(sum hash.Hash) func([]byte) error {
 	return func(array []byte) error { _, err := sum.Write(array); return err }
 }
 
-// writeRows replaces the rows of a run in one table.
-func (e *Export) writeRows(ctx context.Context, t target.Tx, d *engine.RunDetail, o *object) error {
-	if o.name == Segments && e.segment == nil {
+// writeRows replaces the rows of a run in one table, and adds what it writes to a digest: it may be newer than what the
+// digest before was of.
+func (e *Export) writeRows(ctx context.Context, t target.Tx, d *engine.RunDetail, o *object, sum hash.Hash) error {
+	if o.name == Segments && e.segment == nil || o.name == Templates && d.TemplateID == "" {
 		return nil // what was taken there before is better than nothing
 	}
 	if err := wipeRows(ctx, t, o.name, d); err != nil {
 		return err
 	}
 	insert := o.insertInto()
-	return e.arrays(ctx, d, o, func(array []byte) error { return t.Exec(ctx, insert, string(array)) })
+	return e.arrays(ctx, d, o, func(array []byte) error {
+		sum.Write(array)
+		return t.Exec(ctx, insert, string(array))
+	})
 }
 
 // wipeRows removes the rows of a run. A template is that of other runs, too: its row is replaced under a lock, and

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,6 +184,11 @@ func (e *Export) userError(err error) error {
 	case said.Class == engine.ErrClassConnection || said.Class == engine.ErrClassThrottled:
 		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
 			Message: "The results connection cannot be reached: " + Sentence(said.Message)}
+	case said.Class == engine.ErrClassResource || said.Class == engine.ErrClassTimeout:
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "The warehouse of the results connection executes nothing now: " + Sentence(said.Message),
+			Hint: "It is tried again. SHOW WAREHOUSES says whether the warehouse runs, and SHOW RESOURCE MONITORS whether its " +
+				"credits are used up."}
 	case said.Class == engine.ErrClassLock:
 		return &engine.Error{
 			Code:    engine.CodeUnavailable,
@@ -239,31 +245,9 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		return r, err
 	}
 	r.Mode, r.Unchanged = refresh.Incremental, true
-	var problems []string
-	total := 0
-	e.history = historyOf(artifacts)
-	for _, a := range artifacts {
-		if a.Kind != record.KindExecutions {
-			continue
-		}
-		total++
-		there := known[a.Name]
-		delete(known, a.Name)
-		if there == e.history.version(a) {
-			continue
-		}
-		if err := e.history.read(ctx, e.Record, c.Subtask); err != nil {
-			return r, err
-		}
-		rows, size, problem, err := e.part(ctx, c, a, detail.StartTime.UnixNano(), prove)
-		if err != nil {
-			return r, err
-		}
-		if problem != "" {
-			problems = append(problems, problem)
-			continue
-		}
-		r.Rows, r.Bytes, r.Unchanged = r.Rows+rows, r.Bytes+size, false
+	problems, total, err := e.sendParts(ctx, c, &r, artifacts, known, detail.StartTime.UnixNano(), prove)
+	if err != nil {
+		return r, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if err := e.forget(ctx, c, name, prove); err != nil {
@@ -287,6 +271,74 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	return r, nil
 }
 
+// sendParts takes out those parts that are not there as they are, and removes all from known. total is how many there
+// are, problems say which cannot be read.
+func (e *Export) sendParts(ctx context.Context, c refresh.Claim, r *refresh.Result, artifacts []engine.Artifact,
+	known map[string]string, startNs int64, prove func(context.Context) error) (problems []string, total int, _ error) {
+	e.history = historyOf(artifacts)
+	var send, there []engine.Artifact
+	for _, a := range artifacts {
+		if a.Kind != record.KindExecutions {
+			continue
+		}
+		total++
+		if known[a.Name] == e.history.version(a) {
+			there = append(there, a)
+		} else {
+			send = append(send, a)
+		}
+		delete(known, a.Name)
+	}
+	for _, group := range groups(send) {
+		if err := e.history.read(ctx, e.Record, c.Subtask, group); err != nil {
+			return nil, 0, err
+		}
+		for _, a := range group {
+			rows, size, problem, err := e.part(ctx, c, a, startNs, prove)
+			if err != nil {
+				return nil, 0, err
+			}
+			if problem != "" {
+				problems = append(problems, problem)
+				continue
+			}
+			r.Rows, r.Bytes, r.Unchanged = r.Rows+rows, r.Bytes+size, false
+		}
+	}
+	e.history.rows = nil
+	filled, err := e.fillResultIDs(ctx, c, there, prove)
+	r.Unchanged = r.Unchanged && !filled
+	return problems, total, err
+}
+
+// fillResultIDs gives executions that an earlier version has taken there the id of their run worker's results, by which
+// they are joined with them.
+func (e *Export) fillResultIDs(ctx context.Context, c refresh.Claim, parts []engine.Artifact,
+	prove func(context.Context) error) (filled bool, _ error) {
+	if len(parts) == 0 {
+		return false, nil
+	}
+	rs, err := e.Account.Query(ctx, "SELECT DISTINCT PART FROM "+Executions+" WHERE RUN_ID = ? AND TEST_ID IS NULL",
+		c.Subtask)
+	if err != nil {
+		return false, fmt.Errorf("looking which executions have no results: %w", err)
+	}
+	for _, row := range rs.Rows {
+		at := slices.IndexFunc(parts, func(a engine.Artifact) bool { return a.Name == fmt.Sprint(row[0]) })
+		if at < 0 || parts[at].ResultID == "" {
+			continue
+		}
+		filled = true
+		if err := e.together(ctx, c, prove, func(t target.Tx) error {
+			return t.Exec(ctx, "UPDATE "+Executions+" SET TEST_ID = ? WHERE RUN_ID = ? AND PART = ? AND TEST_ID IS NULL",
+				parts[at].ResultID, c.Subtask, parts[at].Name)
+		}); err != nil {
+			return filled, fmt.Errorf("giving executions of run %s their results: %w", c.Subtask, err)
+		}
+	}
+	return filled, nil
+}
+
 // begin looks whether the schema is there, and notes the epoch of a claim: lower ones write nothing from now on.
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !e.prepared.Load() {
@@ -299,7 +351,7 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if err := e.endEarlier(ctx, c); err != nil {
 		return err
 	}
-	seen := int64(-1)
+	seen := int64(noEpoch)
 	err := e.Account.InTransaction(ctx, transactionName(c), func(t target.Tx) error {
 		epoch, err := epochOf(ctx, t, c.Subtask)
 		seen = epoch
@@ -308,7 +360,7 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 			return err
 		case epoch > c.Epoch:
 			return claimLost(c)
-		case epoch < 0:
+		case epoch == noEpoch:
 			return t.Exec(ctx, "INSERT INTO LOADSTONE_RUNS (RUN_ID, EPOCH) VALUES (?, ?)", c.Subtask, c.Epoch)
 		}
 		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
@@ -334,14 +386,17 @@ func claimLost(c refresh.Claim) error {
 	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 }
 
-// epochOf is the highest epoch that has begun with a run, -1 before the first.
+// noEpoch is that of a run with which nobody has begun. Epochs below 0 are of servers that copy it while it goes on.
+const noEpoch = math.MinInt64
+
+// epochOf is the highest epoch that has begun with a run, noEpoch before the first.
 func epochOf(ctx context.Context, t target.Tx, runID string) (int64, error) {
 	rs, err := t.Query(ctx, "SELECT MAX(EPOCH) FROM LOADSTONE_RUNS WHERE RUN_ID = ?", runID)
 	if err != nil {
 		return 0, err
 	}
 	if len(rs.Rows) == 0 || rs.Rows[0][0] == nil {
-		return -1, nil
+		return noEpoch, nil
 	}
 	return number(rs.Rows[0][0])
 }

@@ -144,6 +144,16 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 			}
 		}
 	}
+	if answer.Observe != nil {
+		for _, sql := range answer.Observe.Texts() {
+			if why := notReadOnly(sql, r.dialect()); why != "" {
+				return refuse(sql, "does more than read (it "+why+"), and an observer may only read")
+			}
+			if !plugin.Allows(sends.Query, sql, dialect, tables) {
+				return refuse(sql, undeclared)
+			}
+		}
+	}
 	for _, sql := range answer.Session {
 		if why := setsSession(sql, r.dialect()); why != "" {
 			return refuse(sql, why)

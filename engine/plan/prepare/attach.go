@@ -55,6 +55,9 @@ func (a *Attached) Adapter() string { return a.r.adapter.Info().Name }
 // Dialect is the adapter's.
 func (a *Attached) Dialect() string { return a.r.adapter.Info().Manifest.Dialect }
 
+// Observes reports whether the adapter says how its server is observed.
+func (a *Attached) Observes() bool { return a.r.adapter.Info().Manifest.Observes }
+
 // Database is the target.
 func (a *Attached) Database() target.Database { return a.r.database }
 

@@ -25,7 +25,8 @@ const checkPrivileges = "privileges"
 // CheckResult is one line of a preflight.
 type CheckResult struct {
 	// Name is what was checked: plugins | connection | capacity | table | statements, and what the
-	// adapter looks at: role | schema | privileges | region | edition | warehouse | warehouse_type | headroom.
+	// adapter looks at: role | schema | privileges | region | edition | warehouse | warehouse_type | headroom | burst;
+	// cost is what the run costs at least.
 	Name    string `json:"name"`
 	Outcome string `json:"outcome"` // ok | warning | failed
 	Message string `json:"message"`
@@ -182,6 +183,10 @@ func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 	}
 	// Looking at the tables may have resumed a warehouse by itself.
 	defer r.restoreWarehouse(ctx, found.Restore)
+	least := r.least(sc, found)
+	if least != nil {
+		f.add(CheckResult{Name: "cost", Outcome: CheckOK, Message: least.String()})
+	}
 	if !f.addFound(found.Checks) {
 		return f, nil
 	}
@@ -190,7 +195,7 @@ func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 			Message: fmt.Sprintf("The workload %s brings no sample tables: nothing is prepared, and what its statements name "+
 				"must exist.", w.Name), Fix: "remove target.prepare"})
 	}
-	p := &planner{resolved: r, sc: sc}
+	p := &planner{resolved: r, sc: sc, tryOwn: found.TryWrites}
 	tables, err := p.expected(ctx, f)
 	if err != nil {
 		return f, f.failed("table", err)
@@ -201,6 +206,7 @@ func inspect(ctx context.Context, deps Deps, sc engine.Scenario, tries bool) (*P
 	if f.Plan, err = p.freeze(ctx, tables); err != nil {
 		return f, f.failed("statements", err)
 	}
+	f.Plan.LeastCost, f.Plan.Burst = least, found.Burst
 	if err := p.checkWritten(ctx, f); err != nil {
 		return f, f.failed(checkWrites, err)
 	}

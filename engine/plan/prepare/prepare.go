@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/schema"
 	"github.com/loadstone-db/loadstone/engine/base/secret"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker/replay"
@@ -77,6 +78,8 @@ type Deps struct {
 	Connections Connections
 	// Recordings are the runs that can be replayed; nil where there are none.
 	Recordings Recordings
+	// Prices is the price list as it is now; nil reckons no costs.
+	Prices func() cost.Prices
 }
 
 // Recordings finds recorded runs.
@@ -125,6 +128,7 @@ func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engi
 		return nil, err
 	}
 	plan.Restore, plan.HousekeepingWarehouse = restore, p.housekeeping
+	plan.LeastCost, plan.Burst = p.leastCost, p.burst
 	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn, Server: r.server, Notes: p.notes, Remarks: p.remarks}, nil
 }
 
@@ -158,6 +162,7 @@ type resolved struct {
 	tableNames []string
 	// adapterNotes say what the adapter did not answer.
 	adapterNotes []string
+	prices       func() cost.Prices
 }
 
 func (r *resolved) close() {
@@ -174,7 +179,7 @@ func (r *resolved) connectionName(sc engine.Scenario) string {
 }
 
 func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, error) {
-	r := &resolved{}
+	r := &resolved{prices: deps.Prices}
 	var err error
 	if r.workload, err = deps.Plugins.Workload(ctx, sc.Workload.Plugin); err != nil {
 		return nil, pluginError(ctx, deps, err, plugin.KindWorkload, sc.Workload.Plugin, "workload.plugin")
@@ -361,8 +366,13 @@ type planner struct {
 	wanted []plugin.Statement
 	settle string
 	tries  bool
+	// tryOwn: those that are the workload's own are tried, too.
+	tryOwn bool
 	// housekeeping is the warehouse that the adapter names for polls and enrichment.
 	housekeeping string
+	// leastCost and burst are those of the plan.
+	leastCost *engine.LeastCost
+	burst     string
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {

@@ -76,6 +76,10 @@ func (p *planner) resumeWarehouse(ctx context.Context) (restore []string, err er
 		return nil, failures
 	}
 	p.housekeeping = answer.HousekeepingWarehouse
+	p.leastCost, p.burst, p.tryOwn = p.least(p.sc, answer), answer.Burst, answer.TryWrites
+	if p.leastCost != nil {
+		p.notes = append(p.notes, p.leastCost.String())
+	}
 	if p.housekeeping != "" && p.sc.Target.Warehouse != "" && p.sc.Target.HousekeepingWarehouse == "" {
 		p.notes = append(p.notes, "Polls and enrichment run on the warehouse "+p.housekeeping+", which they keep up: "+
 			"the run's own is interactive")
@@ -95,6 +99,21 @@ func (p *planner) resumeWarehouse(ctx context.Context) (restore []string, err er
 		}
 	}
 	return answer.Restore, nil
+}
+
+// least reckons what a run costs at least, nil where nothing is known of a warehouse.
+func (r *resolved) least(sc engine.Scenario, answer plugin.AdapterAnswer) *engine.LeastCost {
+	if answer.Warehouse == nil || r.prices == nil {
+		return nil
+	}
+	w := *answer.Warehouse
+	w.AutoSuspendSeconds = answer.AutoSuspendSeconds
+	load := sc.Workload.Warmup() + sc.Workload.Duration()
+	if sc.Workload.IsSearch() {
+		load = sc.Workload.Warmup() + sc.FindMax.StepDuration() // it has one step at least
+	}
+	suspends := (&engine.Plan{Restore: answer.Restore}).Suspends()
+	return r.prices().Least(w, load.Seconds(), suspends)
 }
 
 // join adds a failed check to the error that ends the preparation.

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 const (
@@ -100,14 +101,22 @@ func (p *planner) triable(plan *engine.Plan) (list []int) {
 	return p.writing(plan)
 }
 
-// writing are the statements that write and whose SQL is the adapter's.
+// writing are the statements that write and whose SQL is the adapter's; with tryOwn, those of the workload too.
 func (p *planner) writing(plan *engine.Plan) (list []int) {
 	for i, w := range p.wanted {
-		if own, _ := ownSQL(p.adapter.Info(), w, plan.Tables); own == "" && plan.Statements[i].Writes {
+		own, _ := ownSQL(p.adapter.Info(), w, plan.Tables)
+		if s := plan.Statements[i]; s.Writes && (own == "" || p.tryOwn && undoable(s.SQL, p.resolved.dialect())) {
 			list = append(list, i)
 		}
 	}
 	return list
+}
+
+// undoable tells statements that change rows and nothing else, which a transaction undoes.
+func undoable(sql string, dialect sqltext.Dialect) bool {
+	tokens, err := sqltext.Tokens(sql, dialect)
+	return err == nil && len(tokens) > 0 &&
+		slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE"}, tokens[0].Upper())
 }
 
 // trialConfig is how the trial reaches the target: as the preparation does, with a limit on each statement.

@@ -164,6 +164,28 @@ func (p Prices) caused(
 	c.CausedCredits = max(spent/3600*c.CreditsPerHour, c.RunCredits)
 }
 
+// Least reckons what a run costs at least whose load takes some seconds, on a warehouse as it is before the run. suspends:
+// the run suspends it when everything is over.
+func (p Prices) Least(w engine.Warehouse, seconds float64, suspends bool) *engine.LeastCost {
+	c := &engine.LeastCost{Warehouse: w.Name, WarehouseType: w.Type, WarehouseSize: w.Size, Clusters: w.LeastClusters(),
+		Currency: p.Currency, PriceList: p.name()}
+	list, rate, note := p.rate(w)
+	c.Note = note
+	c.Seconds = seconds
+	if strings.HasPrefix(strings.ToUpper(w.State), "SUSPEND") {
+		if !suspends {
+			c.Seconds += float64(w.AutoSuspendSeconds)
+		}
+		c.Seconds = max(c.Seconds, list.MinimumSeconds)
+	}
+	if rate > 0 {
+		credits := c.Seconds / 3600 * float64(c.Clusters) * rate
+		price := credits * p.CreditPrice
+		c.Credits, c.Price = &credits, &price
+	}
+	return c
+}
+
 // PerHour is what an hour of the warehouse as it was polled takes, in credits: 0
 // while it is suspended; known is false when the list has no rate for it.
 func (p Prices) PerHour(w engine.Warehouse) (credits float64, known bool) {

@@ -278,3 +278,42 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestWhatARunCostsAtLeast: the time of its load, and, where it makes the warehouse start, until that suspends again, but
+// not less than what a start is billed for.
+func TestWhatARunCostsAtLeast(t *testing.T) {
+	p := Default()
+	for name, c := range map[string]struct {
+		kind, state string
+		clusters    int
+		autoSuspend int
+		suspends    bool
+		load        float64
+		seconds     float64
+		credits     float64
+	}{
+		"a warehouse that is up":               {"STANDARD", "STARTED", 1, 600, false, 30, 30, 30. / 3600},
+		"of two clusters at least":             {"STANDARD", "STARTED", 2, 600, false, 30, 30, 60. / 3600},
+		"one that the run starts and stops":    {"STANDARD", "SUSPENDED", 1, 600, true, 6, 60, 60. / 3600},
+		"longer than the minimum":              {"STANDARD", "SUSPENDED", 1, 600, true, 90, 90, 90. / 3600},
+		"one that suspends by itself":          {"STANDARD", "SUSPENDED", 1, 600, false, 6, 606, 606. / 3600},
+		"an interactive one that is started":   {"INTERACTIVE", "SUSPENDED", 1, 3600, true, 6, 3600, p.hour("INTERACTIVE")},
+		"an interactive one that is up":        {"INTERACTIVE", "STARTED", 1, 3600, false, 6, 6, 6. / 3600 * p.hour("INTERACTIVE")},
+		"a suspended one, of no known suspend": {"STANDARD", "SUSPENDED", 1, 0, false, 6, 60, 60. / 3600},
+	} {
+		w := engine.Warehouse{Name: "WH", State: c.state, Type: c.kind, Size: "X-Small", MinClusterCount: new(c.clusters),
+			AutoSuspendSeconds: c.autoSuspend}
+		got := p.Least(w, c.load, c.suspends)
+		if got.Credits == nil || math.Abs(*got.Credits-c.credits) > 1e-9 || got.Seconds != c.seconds ||
+			math.Abs(*got.Price-c.credits*p.CreditPrice) > 1e-9 {
+			t.Errorf("%s: %+v, and not %g s, %g credits", name, got, c.seconds, c.credits)
+		}
+		if text := got.String(); !strings.Contains(text, "costs at least") || !strings.Contains(text, "WH") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	got := p.Least(engine.Warehouse{Name: "A", Type: "ADAPTIVE"}, 6, false)
+	if got.Credits != nil || got.Price != nil || !strings.Contains(got.String(), "not known beforehand. An adaptive") {
+		t.Errorf("an adaptive warehouse: %+v, %s", got, got)
+	}
+}

@@ -167,6 +167,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		parent.TargetQPS = &rate
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
+	s.serverTime(ctx, e, parent)
 	if !parent.Accounting.Balanced {
 		incomplete(engine.Note{Code: engine.AboutUnbalanced, Text: strings.Join(parent.Accounting.Problems, "; ")})
 	}
@@ -195,6 +196,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 	v.JudgeFreezes(parent, e.Run.Scenario.Workload.ConcurrentConnections)
 	v.JudgeHeldOver(parent, e.Run.Scenario.Workload.ConcurrentConnections)
 	s.checkFallback(ctx, e, parent)
+	s.checkBurst(ctx, e, parent)
 	addNotes(v, parent)
 	noteExtent(v, parent, e.Run.Scenario.Workload)
 	if e.Plan != nil {

@@ -52,9 +52,15 @@ type Options struct {
 	Results     record.Results
 	Enrichments *enrichment.Service
 	Prices      PriceList
-	// Admission and Live are nil in a process that carries no runs.
+	// Admission, Live and Servers are nil in a process that carries no runs.
 	Admission Admission
 	Live      LiveRuns
+	Servers   ObservedServers
+}
+
+// ObservedServers are the servers of the runs that this process carries, as they are seen now.
+type ObservedServers interface {
+	ServerView(runID string) (v engine.ServerView, ok bool)
 }
 
 // PriceList is what costs are reckoned with, as it is now.

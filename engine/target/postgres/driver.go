@@ -88,6 +88,10 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "loadstone"
 	}
+	if cfg.RunID != "" {
+		// By this the run's own sessions are known among those of the server.
+		cfg.ApplicationName += " " + cfg.RunID[:min(len(cfg.RunID), target.RunMarkLength)]
+	}
 	if parsed.RuntimeParams["application_name"] == "" {
 		parsed.RuntimeParams["application_name"] = cfg.ApplicationName
 	}

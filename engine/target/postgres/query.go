@@ -73,7 +73,11 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 		}
 		values[i] = text
 	}
-	r := c.ExecParams(ctx, sql, values, nil, nil, nil)
+	return readResult(c.ExecParams(ctx, sql, values, nil, nil, nil), target.MaxResult, cancel)
+}
+
+// readResult reads the rows of a result of at most so many bytes; cancel leaves the rest of it unread.
+func readResult(r *pgconn.ResultReader, maxBytes int, cancel func()) (*target.ResultSet, error) {
 	rs := &target.ResultSet{Columns: []string{}, Rows: [][]any{}}
 	for _, f := range r.FieldDescriptions() {
 		rs.Columns = append(rs.Columns, f.Name)
@@ -99,7 +103,7 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 			}
 			row[i] = v
 		}
-		if size > target.MaxResult {
+		if size > maxBytes {
 			cancel()
 			_, _ = r.Close()
 			return nil, fmt.Errorf("querying: %w", target.ErrTooLarge)

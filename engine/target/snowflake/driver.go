@@ -47,6 +47,8 @@ type snowflakeDriver struct {
 	report func(host string)
 	// egress judges the addresses that are dialled; nil judges none.
 	egress *egress.Policy
+	// observe, if any, is told every statement.
+	observe func(sql string, err error)
 }
 
 func (snowflakeDriver) Name() string { return "snowflake" }
@@ -90,6 +92,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 		slot:      make(chan struct{}, maxColdConnections),
 		described: map[string]*description{}, houses: map[session]string{}, gone: make(chan struct{})}
 	db.transport.report = d.report
+	db.observe = d.observe
 	db.tokens = s.tokens(d.egress)
 	return db, nil
 }
@@ -100,6 +103,7 @@ type database struct {
 	settings  *accountSettings
 	transport *transport
 	tokens    *tokenSource // nil where the connection holds what it signs in with
+	observe   func(sql string, err error)
 
 	slot chan struct{}
 	mu   sync.Mutex
@@ -224,6 +228,9 @@ func (d *database) dialOnce(ctx context.Context, retries int) (session, error) {
 		}
 	}
 	opened = true
+	if d.observe != nil {
+		return &observedSession{s, d.observe}, nil
+	}
 	return s, nil
 }
 

@@ -14,6 +14,8 @@ import (
 type Adapter struct {
 	// Described is the plugin's manifest; driver, dialect and parameters are filled in.
 	Described sdk.Manifest
+	// Families: the instance is of a compute family, which a parameter names; those whose processors burst save credits.
+	Families bool
 }
 
 const dialect = "postgres"
@@ -42,9 +44,10 @@ const settle = "SET CONSTRAINTS ALL IMMEDIATE"
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
 	m := a.Described
-	m.Driver, m.Dialect = "postgres", dialect
+	m.Driver, m.Dialect, m.Observes = "postgres", dialect, true
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {reads " + catalogs + " " + functions + "}",
+			"SELECT {reads " + observedViews + " " + observedFunctions + "}",
 			"WITH RECURSIVE {reads base " + catalogs + " " + functions + "}",
 			"SELECT 1 FROM {name} WHERE ({names}) IS NOT NULL LIMIT 1", // whether a row of another table refers to one
 			"WITH " + leftPattern + " SELECT {reads " + functions + "}",
@@ -60,8 +63,12 @@ func (a Adapter) Manifest() sdk.Manifest {
 		Session: []string{"SET TIME ZONE 'UTC'", settle, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
 	}
 	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
+	families := ""
+	if a.Families {
+		families = `"compute_family":{"title":"Compute family","description":"COMPUTE_FAMILY of the instance: with BURST_… a run is DEGRADED when CPU credits run out.","type":"string","minLength":1,"maxLength":40},`
+	}
 	m.Parameters = `{"type":"object","additionalProperties":false,"properties":{"key":{"title":"Key columns","description":"Key columns, for views and tables without a primary key or unique index.","type":"array","minItems":1,"maxItems":32,"items":{"type":"string","minLength":1,"maxLength":63}},` +
-		sdk.KeySampleParameter + `}}`
+		families + sdk.KeySampleParameter + `}}`
 	return m
 }
 
@@ -79,7 +86,9 @@ func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 	case "session":
 		return session(req, w)
 	case "preflight":
-		return preflight(req, w)
+		return a.preflight(req, w)
+	case "observe":
+		return observe(req, w)
 	case "classify_error":
 		classes(w)
 		return nil

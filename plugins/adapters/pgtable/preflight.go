@@ -88,7 +88,7 @@ func (f findings) add(outcome, message, fix, field string) {
 
 // preflight looks at the rights that the run's operations need. Postgres compiles
 // statements that it then does not execute, so nothing else would tell before the load.
-func preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
+func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	list := subjects(req)
 	who := sdk.ResultOf(req, "who")
 	if !who.Asked {
@@ -103,7 +103,42 @@ func preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if who.Err == "" {
 		writeChecks(findings{w}, req, who.Rows.At(0), list)
 	}
-	w.EndArray().EndObject()
+	family := strings.ToUpper(req.Get("params").Get("compute_family").Str())
+	bursts := a.Families && strings.HasPrefix(family, "BURST")
+	if bursts {
+		w.Object().Key(
+			"name",
+		).Str(
+			"burst",
+		).Key(
+			"outcome",
+		).Str(
+			"warning",
+		).Key(
+			"message",
+		).Str(
+			"The instance is of the family " +
+				family + ": it is slowed down when its CPU credits are used up, and the run is DEGRADED then.",
+		).
+			Key(
+				"fix",
+			).Str(
+			"choose an instance of a STANDARD family, or keep runs short",
+		).
+			Key(
+				"field",
+			).Str(
+			"target.params.compute_family",
+		).EndObject()
+	}
+	w.EndArray()
+	switch {
+	case bursts:
+		w.Key("burst").Str("yes")
+	case a.Families && family == "":
+		w.Key("burst").Str("unknown")
+	}
+	w.EndObject()
 	return nil
 }
 

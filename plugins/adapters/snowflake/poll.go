@@ -133,7 +133,15 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 	case h.interactive() && !h.askParameters(req, w):
 		return nil
 	}
-	w.Object().Key("warehouse").Object()
+	w.Object()
+	h.write(w, true)
+	w.EndObject()
+	return nil
+}
+
+// write writes the member warehouse, with the account's own row where that is wanted.
+func (h warehouse) write(w *jsondoc.Writer, raw bool) {
+	w.Key("warehouse").Object()
 	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation"} {
 		w.Key(c).Str(h.known(c))
 	}
@@ -150,10 +158,12 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 		w.Int(h.number(c))
 	}
-	w.Key("raw").Object()
-	for i, c := range h.columns {
-		w.Key(c).Value(h.row.At(i))
+	if raw {
+		w.Key("raw").Object()
+		for i, c := range h.columns {
+			w.Key(c).Value(h.row.At(i))
+		}
+		w.EndObject()
 	}
-	w.EndObject().EndObject().EndObject()
-	return nil
+	w.EndObject()
 }

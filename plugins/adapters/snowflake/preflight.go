@@ -158,6 +158,16 @@ func (a Adapter) writeChecks(
 	if h != nil && h.interactive() && o.loadWarehouse != "" {
 		w.Key("housekeeping_warehouse").Str(o.loadWarehouse)
 	}
+	if h != nil {
+		if h.interactive() && a.tableType != Interactive && writesAny(list) {
+			// What an interactive warehouse takes besides reading is not documented.
+			w.Key("try_writes").Bool(true)
+		}
+		h.write(w, false)
+		if rest := h.number("auto_suspend"); rest > 0 {
+			w.Key("auto_suspend_seconds").Int(rest)
+		}
+	}
 	w.EndObject()
 }
 
@@ -236,4 +246,17 @@ func (a Adapter) checkWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 				"the warehouse", "workload.concurrent_connections")
 	}
 	return resume, restore
+}
+
+// writesAny tells whether operations of the run need more than to read.
+func writesAny(list []subject) bool {
+	for i := range list {
+		if slices.ContainsFunc(
+			list[i].rights,
+			func(right string) bool { return right != "SELECT" && right != "REFERENCES" },
+		) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	sdk.ServeAdapter(pgtable.Adapter{Described: sdk.Manifest{
+	sdk.ServeAdapter(pgtable.Adapter{Families: true, Described: sdk.Manifest{
 		Name: "snowflake_postgres", Version: "1.0.0", Title: "Snowflake Postgres table", Author: "Loadstone",
 		Description: "Tables of a Snowflake Postgres instance. It speaks the Postgres protocol, so the connection is one " +
 			"for postgres; keys are enforced, and every kind of operation is supported.",

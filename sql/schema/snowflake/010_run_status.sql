@@ -35,4 +35,4 @@ CREATE OR ALTER TABLE RUN_STATUS (
     CREATED_BY              VARCHAR,
     CREATED_AT              TIMESTAMP_NTZ,
     UPDATED_AT              TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the control state of runs';
+) COMMENT = 'Loadstone table 3: the control state of runs';

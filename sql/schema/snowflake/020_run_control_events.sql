@@ -7,4 +7,4 @@ CREATE OR ALTER TABLE RUN_CONTROL_EVENTS (
     EVENT_DATA   VARIANT,
     SEQUENCE_ID  NUMBER(18,0) NOT NULL,
     CREATED_AT   TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the control events of runs';
+) COMMENT = 'Loadstone table 3: the control events of runs';

@@ -11,4 +11,4 @@ CREATE OR ALTER TABLE WORKER_HEARTBEATS (
     LAST_HEARTBEAT   TIMESTAMP_NTZ,
     ERROR            VARCHAR,
     CREATED_AT       TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the run workers of runs';
+) COMMENT = 'Loadstone table 3: the run workers of runs';

@@ -26,4 +26,4 @@ CREATE OR ALTER TABLE WORKER_METRICS_SNAPSHOTS (
     CPU_PCT             FLOAT,
     MEMORY_PCT          FLOAT,
     CUSTOM_METRICS      VARIANT
-) COMMENT = 'Loadstone table 2: each second of each run worker';
+) COMMENT = 'Loadstone table 3: each second of each run worker';

@@ -26,4 +26,4 @@ CREATE OR ALTER TABLE METRICS_SNAPSHOTS (
     MEMORY_PCT          FLOAT,
     HOST_CPU_PCT        FLOAT,
     HOST_MEMORY_PCT     FLOAT
-) COMMENT = 'Loadstone table 2: each second of runs';
+) COMMENT = 'Loadstone table 3: each second of runs';

@@ -19,4 +19,4 @@ CREATE OR ALTER TABLE WAREHOUSE_POLL_SNAPSHOTS (
     FALLBACK_WAREHOUSE  VARCHAR,
     RAW_RESULT          VARIANT,
     CREATED_AT          TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: what the warehouses of runs said';
+) COMMENT = 'Loadstone table 3: what the warehouses of runs said';

@@ -27,4 +27,4 @@ CREATE OR ALTER TABLE FIND_MAX_STEP_HISTORY (
     OUTCOME                   VARCHAR,
     STOP_REASON               VARCHAR,
     CREATED_AT                TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the steps of searches';
+) COMMENT = 'Loadstone table 3: the steps of searches';

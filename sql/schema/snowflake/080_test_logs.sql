@@ -11,4 +11,4 @@ CREATE OR ALTER TABLE TEST_LOGS (
     DETAILS     VARIANT,
     TIMESTAMP   TIMESTAMP_NTZ NOT NULL,
     CREATED_AT  TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the logs of runs';
+) COMMENT = 'Loadstone table 3: the logs of runs';

@@ -10,4 +10,4 @@ CREATE OR ALTER TABLE TEST_TEMPLATES (
     CREATED_BY     VARCHAR,
     CREATED_AT     TIMESTAMP_NTZ,
     UPDATED_AT     TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the templates of runs';
+) COMMENT = 'Loadstone table 3: the templates of runs';

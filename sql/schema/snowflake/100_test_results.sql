@@ -57,4 +57,4 @@ CREATE OR ALTER TABLE TEST_RESULTS (
     APP_OVERHEAD_P99_MS  FLOAT,
     CREATED_AT           TIMESTAMP_NTZ,
     UPDATED_AT           TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the results of runs and of their run workers';
+) COMMENT = 'Loadstone table 3: the results of runs and of their run workers';

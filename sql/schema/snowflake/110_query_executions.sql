@@ -38,4 +38,4 @@ CREATE OR ALTER TABLE QUERY_EXECUTIONS (
     OVERHEAD_MS             FLOAT,
     CLUSTER_NUMBER          NUMBER(9,0),
     EXECUTION_STATUS        VARCHAR
-) COMMENT = 'Loadstone table 2: the single executions of runs';
+) COMMENT = 'Loadstone table 3: the single executions of runs';

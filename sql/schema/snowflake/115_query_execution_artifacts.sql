@@ -14,4 +14,4 @@ CREATE OR ALTER TABLE QUERY_EXECUTION_ARTIFACTS (
     MAX_TS                  TIMESTAMP_NTZ,
     PARQUET_SCHEMA_VERSION  NUMBER(9,0),
     CREATED_AT              TIMESTAMP_NTZ
-) COMMENT = 'Loadstone table 2: the parts of the records of runs';
+) COMMENT = 'Loadstone table 3: the parts of the records of runs';

@@ -5,4 +5,4 @@ CREATE OR ALTER TABLE LOADSTONE_PARTS (
     PART       VARCHAR NOT NULL,
     SHA256     VARCHAR NOT NULL,
     ROW_COUNT  NUMBER(18,0) NOT NULL
-) COMMENT = 'Loadstone table 2: which parts of runs are in QUERY_EXECUTIONS';
+) COMMENT = 'Loadstone table 3: which parts of runs are in QUERY_EXECUTIONS';

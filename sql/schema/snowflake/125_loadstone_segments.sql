@@ -5,4 +5,4 @@ CREATE OR ALTER TABLE LOADSTONE_SEGMENTS (
     RUN_ID    VARCHAR NOT NULL,
     POSITION  NUMBER(9,0) NOT NULL,
     CONTENT   VARCHAR NOT NULL
-) COMMENT = 'Loadstone table 2: seconds of runs by kind and statement, as a file of Loadstone''s';
+) COMMENT = 'Loadstone table 3: seconds of runs by kind and statement, as a file of Loadstone''s';

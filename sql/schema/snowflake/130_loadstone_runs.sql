@@ -3,4 +3,4 @@
 CREATE OR ALTER TABLE LOADSTONE_RUNS (
     RUN_ID  VARCHAR NOT NULL,
     EPOCH   NUMBER(18,0) NOT NULL
-) COMMENT = 'Loadstone table 2: who writes the rows of a run';
+) COMMENT = 'Loadstone table 3: who writes the rows of a run';

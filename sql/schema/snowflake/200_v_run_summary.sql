@@ -1,7 +1,7 @@
 -- One row for each run: what it was, and the figures of its measurement, computed from every execution.
 
 CREATE OR REPLACE VIEW V_RUN_SUMMARY COPY GRANTS
-    COMMENT = 'Loadstone view 2: runs with the figures of their measurement' AS
+    COMMENT = 'Loadstone view 3: runs with the figures of their measurement' AS
 SELECT r.RUN_ID, r.RUN_NAME, r.TEMPLATE_NAME, r.ADAPTER, r.TABLE_NAME, r.STATUS, r.VERDICT, r.SIMULATED, r.LOAD_MODE,
     r.START_TIME, r.END_TIME, r.DURATION_SECONDS, COUNT(e.RUN_ID) AS OPERATIONS, COUNT_IF(NOT e.SUCCESS) AS ERRORS,
     r.QPS, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY e.APP_ELAPSED_MS) AS P50_MS,

@@ -1,7 +1,7 @@
 -- Each second of a run: what ended in it. Second 0 begins with the run.
 
 CREATE OR REPLACE VIEW V_RUN_TIMESERIES COPY GRANTS
-    COMMENT = 'Loadstone view 2: each second of runs' AS
+    COMMENT = 'Loadstone view 3: each second of runs' AS
 WITH s AS (
     SELECT e.RUN_ID, r.START_TIME, e.WARMUP, e.SUCCESS, e.ROW_COUNT, e.APP_ELAPSED_MS,
         GREATEST(FLOOR(DATEDIFF('microsecond', r.START_TIME, e.DUE_AT) / 1000000 + e.APP_ELAPSED_MS / 1000),

@@ -1,7 +1,7 @@
 -- One row for each kind of operation of a run, over its measurement.
 
 CREATE OR REPLACE VIEW V_KIND_STATS COPY GRANTS
-    COMMENT = 'Loadstone view 2: kinds of operations of runs' AS
+    COMMENT = 'Loadstone view 3: kinds of operations of runs' AS
 SELECT e.RUN_ID, e.QUERY_KIND, COUNT(*) AS OPERATIONS, COUNT_IF(NOT e.SUCCESS) AS ERRORS, SUM(e.ROW_COUNT) AS ROW_COUNT,
     AVG(e.APP_ELAPSED_MS) AS AVG_MS, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY e.APP_ELAPSED_MS) AS P50_MS,
     PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY e.APP_ELAPSED_MS) AS P95_MS,

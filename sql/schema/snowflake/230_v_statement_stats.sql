@@ -1,7 +1,7 @@
 -- One row for each statement of a run, over its measurement; those inside transactions by themselves.
 
 CREATE OR REPLACE VIEW V_STATEMENT_STATS COPY GRANTS
-    COMMENT = 'Loadstone view 2: statements of runs' AS
+    COMMENT = 'Loadstone view 3: statements of runs' AS
 SELECT e.RUN_ID, e.STATEMENT_ID, e.QUERY_KIND, e.STATEMENT_POSITION > 0 AS IN_TRANSACTION, COUNT(*) AS OPERATIONS,
     COUNT_IF(NOT e.SUCCESS) AS ERRORS, SUM(e.ROW_COUNT) AS ROW_COUNT, AVG(e.APP_ELAPSED_MS) AS AVG_MS,
     PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY e.APP_ELAPSED_MS) AS P50_MS,

@@ -1,7 +1,7 @@
 -- One row for each kind of error of a run, over its measurement: how many, first and last.
 
 CREATE OR REPLACE VIEW V_ERROR_STATS COPY GRANTS
-    COMMENT = 'Loadstone view 2: errors of runs' AS
+    COMMENT = 'Loadstone view 3: errors of runs' AS
 SELECT e.RUN_ID, e.ERROR_CLASS, e.ERROR_CODE, e.QUERY_KIND, COUNT(*) AS ERRORS, MIN(e.STARTED_AT) AS FIRST_AT,
     MAX(e.STARTED_AT) AS LAST_AT, MIN(e.ERROR_MESSAGE) AS ERROR_MESSAGE
 FROM QUERY_EXECUTIONS e JOIN TEST_RESULTS r ON r.RUN_ID = e.RUN_ID AND r.FINGERPRINT IS NOT NULL

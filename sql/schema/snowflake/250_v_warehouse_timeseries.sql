@@ -1,7 +1,7 @@
 -- Every five seconds of the runs that have a warehouse: its latest poll, the longest queue, and the run's rate.
 
 CREATE OR REPLACE VIEW V_WAREHOUSE_TIMESERIES COPY GRANTS
-    COMMENT = 'Loadstone view 2: every five seconds of the warehouses of runs' AS
+    COMMENT = 'Loadstone view 3: every five seconds of the warehouses of runs' AS
 WITH ended AS (
     SELECT e.RUN_ID, GREATEST(FLOOR(DATEDIFF('microsecond', r.START_TIME, e.DUE_AT) / 1000000 + e.APP_ELAPSED_MS / 1000),
         0)::NUMBER(18,0) AS SECOND

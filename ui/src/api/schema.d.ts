@@ -5112,6 +5112,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{id}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Why operations of a run were slow: what the server did, and findings
+         * @description Of a run that goes on it is what this server has seen so far; its findings may change. observed is false where nothing was seen, and reason says why.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ServerView"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scaling": {
         parameters: {
             query?: never;
@@ -6436,6 +6477,20 @@ export interface components {
             name: string;
             type: string;
         };
+        Blocker: {
+            application?: string;
+            blocked_by?: string;
+            ours?: boolean;
+            session: string;
+            /** @enum {string} */
+            state: "active" | "idle" | "in_transaction" | "service";
+            statement?: string;
+            /** Format: double */
+            transaction_seconds: number;
+            user?: string;
+            /** Format: int64 */
+            waiting: number;
+        };
         Calibration: {
             /** Format: date-time */
             at: string | null;
@@ -7236,6 +7291,7 @@ export interface components {
             duration_seconds: number | null;
             errors: components["schemas"]["WorkerErrors"];
             failing?: components["schemas"]["FailingTime"][] | null;
+            findings?: components["schemas"]["Finding"][] | null;
             /** Format: int64 */
             finished_late: number | null;
             freezes?: components["schemas"]["Freezes"];
@@ -7259,6 +7315,7 @@ export interface components {
             /** Format: int64 */
             retries: number | null;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
+            server_time?: components["schemas"]["ServerTime"];
             service_ms: components["schemas"]["LatencyMs"] | null;
             slowest: components["schemas"]["SlowExecution"][] | null;
             stalls?: components["schemas"]["Stall"][] | null;
@@ -7282,6 +7339,36 @@ export interface components {
             /** Format: int64 */
             step?: number;
             values?: string[] | null;
+        };
+        Finding: {
+            /** Format: date-time */
+            from: string | null;
+            /** @enum {string} */
+            level: "finding" | "note";
+            object?: string;
+            rule: string;
+            /** Format: double */
+            seconds: number;
+            /** Format: double */
+            share: number | null;
+            /** Format: double */
+            share_high: number | null;
+            /** Format: double */
+            share_low: number | null;
+            statement_id?: string;
+            text: string;
+            title: string;
+            /** Format: date-time */
+            to: string | null;
+            try?: string;
+            who?: components["schemas"]["FindingSession"];
+        };
+        FindingSession: {
+            application?: string;
+            ours?: boolean;
+            session: string;
+            statement?: string;
+            user?: string;
         };
         FindMax: {
             /** Format: int64 */
@@ -7902,6 +7989,22 @@ export interface components {
             /** Format: double */
             stddev: number;
         };
+        LeastCost: {
+            /** Format: int64 */
+            clusters: number;
+            /** Format: double */
+            credits: number | null;
+            currency: string;
+            note?: string;
+            /** Format: double */
+            price: number | null;
+            price_list: string;
+            /** Format: double */
+            seconds: number;
+            warehouse: string;
+            warehouse_size: string;
+            warehouse_type: string;
+        };
         LeftPlace: {
             /** @description Where that is, in the words of a server that keeps files there. */
             label: string;
@@ -8042,6 +8145,7 @@ export interface components {
             kind: "workload" | "adapter";
             kinds?: ("POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION")[];
             name: string;
+            observes?: boolean;
             parameters?: unknown;
             sends?: components["schemas"]["Sends"];
             statements?: components["schemas"]["PluginStatement"][] | null;
@@ -8822,6 +8926,7 @@ export interface components {
         };
         Plan: {
             adapter: components["schemas"]["PluginRef"];
+            burst?: string;
             driver: string;
             error_classes?: {
                 [key: string]: string;
@@ -8830,6 +8935,7 @@ export interface components {
             /** Format: int64 */
             key_slots: number;
             lacks?: string[] | null;
+            least_cost?: components["schemas"]["LeastCost"];
             pools?: components["schemas"]["Pool"][] | null;
             prepared?: boolean;
             restore?: string[] | null;
@@ -9860,6 +9966,7 @@ export interface components {
         };
         Scenario: {
             description?: string;
+            export?: string;
             find_max: components["schemas"]["FindMax"];
             guardrails: components["schemas"]["Guardrails"];
             matrix?: components["schemas"]["Matrix"];
@@ -9994,6 +10101,14 @@ export interface components {
              */
             resolution_seconds: number;
         };
+        ServerEvent: {
+            /** Format: date-time */
+            at: string | null;
+            /** @enum {string} */
+            kind: "checkpoint" | "vacuum" | "plan" | "setting" | "restart" | "reset";
+            statement_id?: string;
+            text: string;
+        };
         ServerFigures: {
             client_ms: components["schemas"]["LatencyMs"];
             /** Format: int64 */
@@ -10014,6 +10129,25 @@ export interface components {
             user: string;
             version: string;
         };
+        ServerSecond: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: double */
+            elapsed_seconds: number;
+            /** Format: double */
+            in_flight: number | null;
+            /** Format: int64 */
+            looks: number;
+            others: {
+                [key: string]: number;
+            } | null;
+            ours: {
+                [key: string]: number;
+            } | null;
+            /** Format: double */
+            seconds: number;
+            slow?: boolean;
+        };
         ServerSplitMs: {
             /** Format: double */
             blocked_ms: number;
@@ -10033,6 +10167,42 @@ export interface components {
             queued_provisioning_ms: number;
             /** Format: double */
             queued_repair_ms: number;
+        };
+        ServerTime: {
+            classes: {
+                [key: string]: number;
+            } | null;
+            /** Format: double */
+            in_flight_seconds: number;
+            /** Format: double */
+            look_ms: number;
+            /** Format: int64 */
+            looks: number;
+            /** Format: double */
+            looks_per_second: number;
+            /** Format: double */
+            network_seconds: number;
+            /** Format: double */
+            remainder_pct: number;
+            /** Format: double */
+            remainder_seconds: number;
+            /** Format: int64 */
+            seconds: number;
+            /** Format: int64 */
+            unseen: number;
+            /** Format: double */
+            waiting_seconds: number;
+        };
+        ServerView: {
+            blockers: components["schemas"]["Blocker"][];
+            events: components["schemas"]["ServerEvent"][];
+            findings: components["schemas"]["Finding"][];
+            live: boolean;
+            missing: string[];
+            observed: boolean;
+            reason?: string;
+            seconds: components["schemas"]["ServerSecond"][];
+            time: components["schemas"]["ServerTime"] | null;
         };
         Setup: {
             load: string;
@@ -10459,6 +10629,7 @@ export interface components {
             errors: components["schemas"]["ErrorFigures"];
             failing?: components["schemas"]["FailingTime"][] | null;
             find_max: components["schemas"]["FindMaxResult"] | null;
+            findings?: components["schemas"]["Finding"][] | null;
             /** Format: int64 */
             finished_late: number;
             freezes?: components["schemas"]["Freezes"];
@@ -10485,6 +10656,7 @@ export interface components {
             retries: number;
             run_id: string;
             schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
+            server_time?: components["schemas"]["ServerTime"];
             service_ms: components["schemas"]["LatencyMs"] | null;
             setup: components["schemas"]["Setup"] | null;
             simulated: boolean;
@@ -11131,6 +11303,7 @@ export type Beginning = components['schemas']['Beginning'];
 export type BeginTotpInputBody = components['schemas']['BeginTOTPInputBody'];
 export type Begun = components['schemas']['Begun'];
 export type Bind = components['schemas']['Bind'];
+export type Blocker = components['schemas']['Blocker'];
 export type Calibration = components['schemas']['Calibration'];
 export type CatalogColumn = components['schemas']['CatalogColumn'];
 export type CatalogInputBody = components['schemas']['CatalogInputBody'];
@@ -11182,6 +11355,8 @@ export type Feed = components['schemas']['Feed'];
 export type FieldError = components['schemas']['FieldError'];
 export type Figures = components['schemas']['Figures'];
 export type Fill = components['schemas']['Fill'];
+export type Finding = components['schemas']['Finding'];
+export type FindingSession = components['schemas']['FindingSession'];
 export type FindMax = components['schemas']['FindMax'];
 export type FindMaxHysteresis = components['schemas']['FindMaxHysteresis'];
 export type FindMaxRepetition = components['schemas']['FindMaxRepetition'];
@@ -11218,6 +11393,7 @@ export type KindRate = components['schemas']['KindRate'];
 export type KnownQueryLogin = components['schemas']['KnownQueryLogin'];
 export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
+export type LeastCost = components['schemas']['LeastCost'];
 export type LeftPlace = components['schemas']['LeftPlace'];
 export type Link = components['schemas']['Link'];
 export type LivePercentile = components['schemas']['LivePercentile'];
@@ -11357,9 +11533,13 @@ export type ScheduleTimes = components['schemas']['ScheduleTimes'];
 export type SeenError = components['schemas']['SeenError'];
 export type Sends = components['schemas']['Sends'];
 export type Series = components['schemas']['Series'];
+export type ServerEvent = components['schemas']['ServerEvent'];
 export type ServerFigures = components['schemas']['ServerFigures'];
 export type ServerInfo = components['schemas']['ServerInfo'];
+export type ServerSecond = components['schemas']['ServerSecond'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type ServerTime = components['schemas']['ServerTime'];
+export type ServerView = components['schemas']['ServerView'];
 export type Setup = components['schemas']['Setup'];
 export type Share = components['schemas']['Share'];
 export type ShareInputBody = components['schemas']['ShareInputBody'];

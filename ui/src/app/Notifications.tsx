@@ -106,8 +106,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
         {(s) => (
           <>
             {s.hooks.length === 0 && (
-              <Empty tight title="No notification yet">
-                A webhook, a Slack channel or an e-mail can say when a run finished, failed, regressed or did not start.
+              <Empty tight title="No notifications yet">
+                Loadstone can call a webhook, post to Slack or send an e-mail when a run finishes, fails, regresses or does not start.
               </Empty>
             )}
             <div

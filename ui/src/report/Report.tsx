@@ -22,6 +22,7 @@ import { TargetLine, VerdictLine } from '../runs/RunHeader';
 import { ValidityNotice } from '../runs/ValidityNotice';
 import { axisBegins, columns } from '../runs/series';
 import { Tiles } from '../runs/Tiles';
+import { WhySummary } from '../runs/Findings';
 import { FinishedWorkers } from '../runs/Workers';
 import type { RunContent } from './content';
 
@@ -65,6 +66,9 @@ export function Report({ c: content }: { c: RunContent }) {
           ['slowest', 'Slowest', <Slowest key="slowest" s={s} />],
           ['workers', 'Workers', <FinishedWorkers key="workers" run={run} />],
         ] satisfies [string, string, ReactNode][])
+      : []),
+    ...((s.findings?.length ?? 0) > 0
+      ? ([['why', 'Why', <WhySummary key="why" run={run} s={s} />]] satisfies [string, string, ReactNode][])
       : []),
     ['accounting', 'Accounting', <AccountingView key="accounting" f={s} />],
     ['environment', 'Environment', <EnvironmentView key="environment" run={run} s={s} />],

@@ -29,12 +29,14 @@ import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { rateOf } from './rates';
 import type { Columns } from './series';
+import { Why } from './Why';
 import { FinishedWorkers } from './Workers';
 
 const tabs = [
   'overview',
   'distribution',
   'kinds',
+  'why',
   'server',
   'workers',
   'errors',
@@ -49,6 +51,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
   kinds: 'By kind',
+  why: 'Why',
   server: 'Server side',
   workers: 'Workers',
   errors: 'Errors',
@@ -123,6 +126,9 @@ function TabContents({ run, state, c }: { run: RunDetail; state: RunState; c: Co
           {Object.keys(s.by_kind ?? {}).length > 0 && <KindCharts run={run} />}
           <ByStatement s={s} />
         </div>
+      </Tabs.Content>
+      <Tabs.Content value="why">
+        <Why run={run} c={c} />
       </Tabs.Content>
       <Tabs.Content value="server">
         <EnrichmentView run={run} live={state.live} s={s} />

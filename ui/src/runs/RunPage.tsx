@@ -26,6 +26,7 @@ import { Steering } from './Steering';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
 import { ValidityNotice } from './ValidityNotice';
+import { LiveWhy } from './Why';
 import { Workers } from './Workers';
 
 export function RunPage({ id }: { id: string }) {
@@ -93,6 +94,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <LiveCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {!preparing && !hasEnded && <LiveWhy run={run} c={c} />}
                 {!hasEnded && <LiveErrors run={run} live={state.live} />}
                 {tab === 'executions' && <Executions run={run} />}
                 {!preparing && !hasEnded && <Workers run={run} live={state.live} lastMessageAt={state.lastMessageAt} />}

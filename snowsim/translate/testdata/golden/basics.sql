@@ -171,7 +171,7 @@ name text | state text | type text | size text | min_cluster_count fixed(38,0) |
 
 MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE
 ----
-error 000002 (0A000): Unsupported feature 'MERGE'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
+error 002003 (42S02): SQL compilation error:\nObject 'T' does not exist or not authorized.
 
 TRUNCATE TABLE t
 ----
@@ -207,7 +207,7 @@ error 000002 (0A000): Unsupported feature 'CREATE INDEX'. It is not simulated: d
 
 DROP SCHEMA s
 ----
-error 000002 (0A000): Unsupported feature 'DROP SCHEMA'. It is not simulated: docs/guides/snowflake-stand-in.md lists the SQL that the stand-in understands.
+error 002003 (42S02): SQL compilation error:\nSchema 'LOADSTONE.S' does not exist or not authorized.
 
 SHOW COLUMNS
 ----
