@@ -289,6 +289,24 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
     },
   ],
+  ['GET', /^\/api\/audit\/retention$/, () => ({ keep_days: 365 })],
+  [
+    'GET',
+    /^\/api\/audit$/,
+    () => ({
+      entries: ['run.start', 'connection.delete', 'auth.signin'].map((action, i) => ({
+        audit_id: 3 - i,
+        at: iso(Date.now() - i * 60_000),
+        action,
+        object: i === 1 ? 'n'.repeat(189) : '4db759bc-78e9-41c2-bd6d-4deb587b4d24',
+        outcome: i === 2 ? 'refused' : 'done',
+        user_name: i === 2 ? '' : 'grace@example.com',
+        address: '192.0.2.7',
+        detail: i === 2 ? 'no user with this name and password' : '',
+      })),
+      next_before: 0,
+    }),
+  ],
   ['GET', /^\/api\/runs\/([^/]+)\/export$/, () => ({ record: null, account: null })],
   ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
   ['GET', /^\/api\/v1\/prices$/, () => prices],

@@ -186,6 +186,8 @@ export function seed(): void {
   for (const of of [emulated.run, emulated.summary, emulated.summary.environment]) of.simulated = of.emulated = true;
   const unrated = put('record lost', null, { seed: 35, start: now - 35_000_000 });
   Object.assign(unrated.summary, { record_partial: true, qps: null });
+  for (const part of [...Object.values(unrated.summary.by_kind ?? {}), ...(unrated.summary.by_statement ?? [])])
+    part.qps = null;
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
   for (let i = 0; i < 44; i++)
     put(

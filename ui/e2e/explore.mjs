@@ -26,13 +26,14 @@ export async function exploresTheRun(page, base, run) {
   await page.getByRole('list', { name: 'Errors' }).getByText('line 1, column').waitFor();
   await editor.fill('');
   await editor.pressSequentially('loadstone_latency_s');
-  await page
+  const completions = page.getByRole('listbox', { name: 'Completions' });
+  await completions
     .getByRole('option')
     .filter({ hasText: /^loadstone_latency_seconds/ })
     .click();
   await editor.press('End');
   await editor.pressSequentially('{kind="IN');
-  await page.getByRole('option').filter({ hasText: 'INSERT' }).click();
+  await completions.getByRole('option').filter({ hasText: 'INSERT' }).click();
   assert.equal(await editor.inputValue(), 'loadstone_latency_seconds{kind="INSERT"');
   await editor.fill('sum by (kind) (rate(loadstone_latency_seconds{kind="INSERT"}[5s]))');
   await editor.press('Control+Enter');

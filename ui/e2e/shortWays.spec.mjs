@@ -60,7 +60,10 @@ test('the palette', async (t) => {
     ]) {
       await page.keyboard.press('Control+k');
       await find.fill(text);
-      await page.getByRole('option', { selected: true }).filter({ hasText: new RegExp(text, 'i') }).waitFor();
+      await page
+        .getByRole('option', { selected: true })
+        .filter({ hasText: new RegExp(text, 'i') })
+        .waitFor();
       await accessible(page, 'the palette');
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: heading }).first().waitFor();
@@ -96,6 +99,40 @@ test('the form of a template', async (t) => {
     await page.getByLabel('Name', { exact: true }).fill('quick');
     await page.getByRole('button', { name: 'YAML' }).click();
     assert.match(await text.inputValue(), /name: quick/);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('figures that are not there, and those of a stand-in', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await step('no rate where the record is lost, with the reason', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'record lost')}?tab=kinds`);
+    await page.getByText('By statement').waitFor();
+    assert.equal(await page.locator('.tile', { hasText: 'Throughput' }).locator('.quantity').innerText(), '–');
+    const reasons = await page.locator('.quantity[title*="is lost"]').count();
+    assert.equal(reasons, 1 + 4 + 4, 'of the run, of its kinds, of its statements');
+  });
+  await step('the word for a stand-in stays within its tile on a phone', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${base}/runs/${await find(page, 'emulated table')}`);
+    await page.getByText('Valid (emulated)').waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('the audit log on a phone of 360 px', async (t) => {
+  const { page, step, wrong } = await open(t, { viewport: { width: 360, height: 740 } });
+  await step('is a list of cards, none of them cut by a name of 189 characters', async () => {
+    await page.goto(`${base}/audit`);
+    await page.getByText('connection.delete').waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
+    assert.equal(await page.locator('.table.cards thead').isVisible(), false);
+    for (const cell of await page.locator('.table.cards td').all()) {
+      const box = await cell.boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= 360, `a cell reaches from ${box.x} over ${box.width} px`);
+    }
+    await accessible(page, 'the audit log on a phone');
   });
   assert.deepEqual(wrong, []);
 });

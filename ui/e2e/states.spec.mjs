@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { accessible } from './axe.mjs';
 import { mockServer, onMock } from './mock.mjs';
 import { showsStreams } from './streams.mjs';
-import { exactTile, opensAbout, until } from './steps.mjs';
+import { exactTile, opensAbout, opensMore, until } from './steps.mjs';
 
 const { base, open, find } = onMock(8197);
 
@@ -218,6 +218,7 @@ test('templates', async (t) => {
     await page.getByLabel('Load mode').selectOption('QPS');
     assert.equal(await page.getByLabel('Target rate').inputValue(), '500');
     assert.equal(await page.getByLabel('Think time', { exact: true }).count(), 0);
+    await opensMore(page, 'Load');
     await page.getByRole('button', { name: 'Add stage' }).click();
     await page.getByLabel('Stage 1: rate').fill('2000');
     await page.getByRole('img', { name: 'The stages as a curve, up to 2,000' }).waitFor();
@@ -520,24 +521,6 @@ test('one workload on several targets', async (t) => {
     await page.locator('.matrix-target').nth(2).getByLabel('Label').fill('the third');
     await page.getByRole('button', { name: 'YAML' }).click();
     assert.match(await page.locator('textarea').first().inputValue(), /matrix:[\s\S]*label: the third/);
-  });
-  assert.deepEqual(wrong, []);
-});
-
-test('figures that are not there, and those of a stand-in', async (t) => {
-  const { page, step, wrong } = await open(t);
-  await step('no rate where the record is lost, with the reason', async () => {
-    await page.goto(`${base}/runs/${await find(page, 'record lost')}?tab=kinds`);
-    await page.getByText('By statement').waitFor();
-    assert.equal(await page.locator('.tile', { hasText: 'Throughput' }).locator('.quantity').innerText(), '–');
-    const reasons = await page.locator('.quantity[title*="is lost"]').count();
-    assert.equal(reasons, 1 + 4 + 4, 'of the run, of its kinds, of its statements');
-  });
-  await step('the word for a stand-in stays within its tile on a phone', async () => {
-    await page.setViewportSize({ width: 390, height: 844 });
-    await page.goto(`${base}/runs/${await find(page, 'emulated table')}`);
-    await page.getByText('Valid (emulated)').waitFor();
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
   });
   assert.deepEqual(wrong, []);
 });

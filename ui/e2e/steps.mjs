@@ -60,3 +60,9 @@ export async function opensAbout(page) {
   await line.waitFor();
   if ((await line.getAttribute('open')) === null) await line.locator('> summary').click();
 }
+
+/** opensMore opens the folded fields of a section of the template form. */
+export async function opensMore(page, section) {
+  const more = page.locator('.form-section', { has: page.getByRole('heading', { name: section, exact: true }) });
+  await more.locator('.more > summary').click();
+}

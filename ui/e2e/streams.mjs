@@ -1,6 +1,6 @@
 // The Streams page: its states on the mock server, and a rule that stops a run on a real one.
 import assert from 'node:assert/strict';
-import { until } from './steps.mjs';
+import { until, opensMore } from './steps.mjs';
 
 const editor = (page) => page.getByRole('textbox', { name: /^Statements/ });
 const region = (page, name) => page.getByRole('region', { name, exact: true });
@@ -141,6 +141,7 @@ export async function stopsARunByItsTemplate(page, base, template) {
   const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
   const { template_id } = templates.find((t) => t.name === template);
   await page.goto(`${base}/templates/${template_id}`);
+  await opensMore(page, 'Verdict');
   await page.getByRole('button', { name: 'Add rule' }).click();
   await page.getByLabel('Rule 1: name').fill('busy');
   const when = page.getByLabel('Rule 1: statement');

@@ -135,7 +135,7 @@ describe('derived tables', () => {
       error: 'Run r1: no room',
     });
     const part = { ...sql, failures: 0, error: '', failing: [once, { ...once, subtask: 'b', failures: 4 }] } as const;
-    expect(failureText(part)?.text).toBe('2 parts could not be built, 4 of 5 tries failed; they are tried again.');
+    expect(failureText(part)?.text).toBe('2 parts could not be built, 4 of 5 tries failed; Loadstone retries.');
   });
   it('says why a table is suspended whose owner has lost the right to it', () => {
     const t = { kind: 'SQL', status: 'SUSPENDED', failures: 0, error: '', failing: [] } as const;

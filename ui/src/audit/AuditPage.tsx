@@ -152,7 +152,7 @@ function FilterInput({ label, value, onChange }: { label: string; value: string;
 function EntryTable({ list }: { list: AuditEntry[] }) {
   return (
     <div className="table-wrap" tabIndex={0} role="group" aria-label="Audit log, scrollable">
-      <table className="table">
+      <table className="table cards">
         <thead>
           <tr>
             <th>When</th>
@@ -166,16 +166,16 @@ function EntryTable({ list }: { list: AuditEntry[] }) {
           {list.map((e) => (
             <tr key={e.audit_id}>
               <td className="nowrap">{dateTime(e.at)}</td>
-              <td>
-                <span className="wrap-anywhere">{e.user_name || (e.user_id ? e.user_id : 'nobody')}</span>
+              <td data-label="User">
+                <span className="wrap-anywhere">{e.user_name || e.user_id || 'not signed in'}</span>
                 <span className="second">
                   {[e.address, e.token_name && `by ${e.token_name}`].filter(Boolean).join(' · ')}
                 </span>
               </td>
-              <td>
+              <td data-label="Action">
                 <code>{e.action}</code>
               </td>
-              <td>
+              <td data-label="Object">
                 <span className="wrap-anywhere">{e.object || '–'}</span>
                 {e.detail && <span className="second wrap-anywhere">{e.detail}</span>}
               </td>

@@ -70,7 +70,11 @@ export function ActionsMenu(props: { label: string; actions: (Action | null)[]; 
   return (
     <Suspense
       fallback={
-        <button {...menuButton(label, small)} aria-haspopup="menu" onClick={(e) => (e.stopPropagation(), setEarly(true))}>
+        <button
+          {...menuButton(label, small)}
+          aria-haspopup="menu"
+          onClick={(e) => (e.stopPropagation(), setEarly(true))}
+        >
           <Icon name="more" />
         </button>
       }

@@ -87,8 +87,8 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
           title="Executions, Parquet"
           what={
             <>
-              All {exact(s.accounting.recorded)} executions: {parts.length} {parts.length === 1 ? 'part' : 'parts'},{' '}
-              {plain(bytes(bytesTotal))}, as one zip.
+              All {exact(s.accounting.recorded)} executions as one zip: {parts.length}{' '}
+              {parts.length === 1 ? 'part' : 'parts'}, {plain(bytes(bytesTotal))}.
             </>
           }
           action={

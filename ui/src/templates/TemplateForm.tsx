@@ -279,10 +279,10 @@ function TargetSection() {
   );
 }
 
-/** parameters are the parameters of a schema that are required, or the others. */
-function parameters(schema: Schema, required: boolean): Schema {
+/** parameters are the parameters of a schema that a run needs, its statements among them, or the others. */
+function parameters(schema: Schema, needed: boolean): Schema {
   const properties = Object.entries(schema.properties ?? {}).filter(
-    ([k]) => (schema.required ?? []).includes(k) === required,
+    ([k, s]) => ((schema.required ?? []).includes(k) || s.items?.properties?.sql !== undefined) === needed,
   );
   return { ...schema, properties: Object.fromEntries(properties) };
 }
