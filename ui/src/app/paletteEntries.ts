@@ -17,6 +17,7 @@ export function pageEntries(operator: boolean, admin: boolean): Entry[] {
     page('Home', '/', 'home'),
     page('Templates', '/templates', 'templates'),
     page('Runs', '/history', 'history'),
+    page('Schedules', '/schedules', 'clock'),
     page('Tables', '/tables', 'table'),
     page('Query', '/query', 'table'),
     page('Explore', '/explore', 'explore'),
