@@ -218,49 +218,50 @@ func valueFlag(at *kong.Node, name string) *kong.Flag {
 	return nil
 }
 
-// candidates are words with their help.
-func candidates(at *kong.Node, awaited *kong.Flag, positionals int, begin string) (all [][2]string) {
-	add := func(word, help string) {
-		if strings.HasPrefix(word, begin) {
-			all = append(all, [2]string{word, help})
-		}
-	}
-	enum := func(v *kong.Value, prefix string) {
-		for _, word := range v.EnumSlice() {
-			if word != "" {
-				add(prefix+word, "")
-			}
-		}
-	}
-	if awaited != nil {
-		enum(awaited.Value, "")
-		return all
-	}
-	if name, _, valued := strings.Cut(strings.TrimLeft(begin, "-"), "="); valued && strings.HasPrefix(begin, "--") {
+// candidates are words with their help that begin with a text.
+func candidates(at *kong.Node, awaited *kong.Flag, positionals int, begin string) [][2]string {
+	name, _, valued := strings.Cut(strings.TrimLeft(begin, "-"), "=")
+	var all [][2]string
+	switch {
+	case awaited != nil:
+		all = valuesOf(awaited.Value, "")
+	case strings.HasPrefix(begin, "--") && valued:
 		if f := valueFlag(at, name); f != nil {
-			enum(f.Value, "--"+name+"=")
+			all = valuesOf(f.Value, "--"+name+"=")
 		}
-		return all
-	}
-	if strings.HasPrefix(begin, "-") {
-		for _, level := range at.AllFlags(true) {
-			for _, f := range level {
-				if f.IsBool() {
-					add("--"+f.Name, f.Help)
-				} else {
-					add("--"+f.Name+"=", f.Help)
-				}
+	case strings.HasPrefix(begin, "-"):
+		all = flagWords(at)
+	default:
+		for _, n := range at.Children {
+			if !n.Hidden {
+				all = append(all, [2]string{n.Name, n.Help})
 			}
 		}
-		return all
-	}
-	for _, n := range at.Children {
-		if !n.Hidden {
-			add(n.Name, n.Help)
+		if positionals < len(at.Positional) {
+			all = append(all, valuesOf(at.Positional[positionals], "")...)
 		}
 	}
-	if positionals < len(at.Positional) {
-		enum(at.Positional[positionals], "")
+	return slices.DeleteFunc(all, func(c [2]string) bool { return !strings.HasPrefix(c[0], begin) })
+}
+
+// valuesOf are the values that a flag or an argument can have, where it has a few.
+func valuesOf(v *kong.Value, prefix string) (all [][2]string) {
+	for _, word := range v.EnumSlice() {
+		if word != "" {
+			all = append(all, [2]string{prefix + word, ""})
+		}
+	}
+	return all
+}
+
+// flagWords are the flags of a command, as they are typed.
+func flagWords(at *kong.Node) (all [][2]string) {
+	for _, f := range slices.Concat(at.AllFlags(true)...) {
+		word := "--" + f.Name
+		if !f.IsBool() {
+			word += "="
+		}
+		all = append(all, [2]string{word, f.Help})
 	}
 	return all
 }
@@ -305,25 +306,6 @@ func manualPage(app *kong.Application) string {
 	line(".SH NAME\nloadstone \\- find out what a database table can take")
 	line(".SH SYNOPSIS\n.B loadstone\n.I COMMAND\n[\\fIFLAGS\\fR]")
 	line(".SH DESCRIPTION\n.nf\n%s\n.fi", roff(app.Help))
-	flags := func(list []*kong.Flag) {
-		for _, f := range list {
-			if f.Hidden {
-				continue
-			}
-			name := `\fB` + roff("--"+f.Name) + `\fR`
-			if f.Short != 0 {
-				name = `\fB` + roff("-"+string(f.Short)) + `\fR, ` + name
-			}
-			if !f.IsBool() {
-				name += `=\fI` + roff(cmp.Or(f.PlaceHolder, strings.ToUpper(f.Name))) + `\fR`
-			}
-			help := f.Help
-			if len(f.Envs) > 0 {
-				help += " (" + strings.Join(f.Envs, ", ") + ")"
-			}
-			line(".TP\n%s\n%s", name, roff(terminal.OneLine(help)))
-		}
-	}
 	for _, g := range commandGroups {
 		line(".SH %s", roff(strings.ToUpper(strings.TrimSuffix(g.Title, ":"))))
 		for _, top := range app.Children {
@@ -331,22 +313,48 @@ func manualPage(app *kong.Application) string {
 				continue
 			}
 			for _, n := range leavesOf(top) {
-				line(".SS %s", roff(n.FullPath()+argumentsOf(n)))
-				line("%s", roff(n.Help))
-				if n.Detail != "" {
-					line(".PP\n.nf\n%s\n.fi", roff(n.Detail))
-				}
-				for _, p := range n.Positional {
-					line(".TP\n\\fI%s\\fR\n%s", roff(p.Summary()), roff(p.Help))
-				}
-				flags(slices.Concat(n.AllFlags(true)[1:]...))
+				manualCommand(line, n)
 			}
 		}
 	}
 	line(".SH FLAGS OF EVERY COMMAND")
-	flags(app.Flags)
+	manualFlags(line, app.Flags)
 	line(".SH FILES\n.TP\n\\fI~/.config/loadstone/config.yaml\\fR\nDefaults of flags; see docs/operate/configure.md.")
 	return b.String()
+}
+
+// manualCommand writes a command of the manual page.
+func manualCommand(line func(format string, args ...any), n *kong.Node) {
+	line(".SS %s", roff(n.FullPath()+argumentsOf(n)))
+	line("%s", roff(n.Help))
+	if n.Detail != "" {
+		line(".PP\n.nf\n%s\n.fi", roff(n.Detail))
+	}
+	for _, p := range n.Positional {
+		line(".TP\n\\fI%s\\fR\n%s", roff(p.Summary()), roff(p.Help))
+	}
+	manualFlags(line, slices.Concat(n.AllFlags(true)[1:]...))
+}
+
+// manualFlags writes flags of the manual page.
+func manualFlags(line func(format string, args ...any), list []*kong.Flag) {
+	for _, f := range list {
+		if f.Hidden {
+			continue
+		}
+		name := `\fB` + roff("--"+f.Name) + `\fR`
+		if f.Short != 0 {
+			name = `\fB` + roff("-"+string(f.Short)) + `\fR, ` + name
+		}
+		if !f.IsBool() {
+			name += `=\fI` + roff(cmp.Or(f.PlaceHolder, strings.ToUpper(f.Name))) + `\fR`
+		}
+		help := f.Help
+		if len(f.Envs) > 0 {
+			help += " (" + strings.Join(f.Envs, ", ") + ")"
+		}
+		line(".TP\n%s\n%s", name, roff(terminal.OneLine(help)))
+	}
 }
 
 // argumentsOf are the positional arguments of a command, as its synopsis has them.

@@ -171,7 +171,7 @@ func TestReceiversThatDoNotTake(t *testing.T) {
 	gone.Close()
 	s := clitest.NewProgram(t).Serve()
 	defer s.Stop()
-	wants := map[string]string{"500": "the endpoint answers 500", "elsewhere": "leads elsewhere; that is not followed",
+	wants := map[string]string{"500": "the endpoint answers 500", "elsewhere": "redirects are not followed",
 		"never": "the endpoint has not answered for 20s", "escapes": "the endpoint answers 400", "gone": "refused"}
 	var hooks []string
 	for name := range wants {

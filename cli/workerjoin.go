@@ -84,7 +84,7 @@ func (c *WorkerCommand) identity(e *terminal.Env, dir, id string) (*pki.Identity
 			"leave --cert, --key, --client-ca, --token-file and --insecure out; a node that has joined before does so "+
 				"until "+filepath.Join(dir, identityFile)+" is moved away")
 	case text != "" && o.Token != nil && i.Joined():
-		e.Log.Info().Str("token_id", o.Token.ID).Msg("the node has joined with this token before, and goes on as it is")
+		e.Log.Info().Str("token_id", o.Token.ID).Msg("the node has joined with this token before, and keeps its identity")
 	case !i.Joined():
 		e.Log.Info().Str("token_id", o.Token.ID).Msg("the node joins when a server of its token dials it")
 	}

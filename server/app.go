@@ -446,7 +446,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.mu.Unlock()
 
 	go keeping.PruneAuditLog(s.streams, s.opts.Store, time.Hour, func(err error) {
-		s.opts.Log.Warn().Err(err).Msg("could not remove old lines of the audit log")
+		s.opts.Log.Warn().Err(err).Msg("old lines of the audit log could not be removed")
 	})
 	supervised := make(chan struct{})
 	go func() { defer close(supervised); s.supervisor().Run(s.streams) }()

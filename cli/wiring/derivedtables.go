@@ -98,7 +98,11 @@ func (s *Services) keepResults(ctx context.Context, owner string) error {
 			return own, err
 		}
 		if err := s.Store.KeepResultsIdentity(ctx, own); err != nil {
-			s.Log.Warn().Err(err).Msg("what the results database is cannot be told to other servers now; it is tried again")
+			s.Log.Warn().Err(
+				err,
+			).Msg(
+				"the identity of the results database could not be stored for other servers; the server retries",
+			)
 		}
 		return own, nil
 	})

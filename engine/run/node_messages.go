@@ -48,7 +48,7 @@ func (l *runLoop) rejectMessage(f nodeMessage, workerID string) {
 	}
 	l.untrustedNodes[key] = true
 	l.log.Warn().Str("node_id", f.node.ID()).Str("worker_id", workerID).Type("message", f.message).
-		Msg("a node speaks for a run worker that it does not carry; it is not heard")
+		Msg("a node sent a message of a run worker that it does not carry; the message is ignored")
 }
 
 // maxRejectedNodes bounds how many lines of that kind a run can cause.

@@ -264,7 +264,7 @@ func (r *RemoteCommands) takeOver(ctx context.Context, w store.RunCommand) {
 	by, err := r.opts.Store.HearRunCommand(ctx, w.Seq, r.opts.Server)
 	if err == nil && by == r.opts.Server {
 		r.opts.Log.Warn().Str("run_id", w.RunID).Int64("command", w.Seq).
-			Msg("the owner of a run has not heard its STOP; this server takes the run over and stops it")
+			Msg("the owner of a run did not acknowledge its STOP; this server takes the run over and stops it")
 		err = r.opts.Handler.takeOverToStop(ctx, w)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {

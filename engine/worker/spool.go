@@ -138,7 +138,12 @@ func (d *budgetActions) apply(h diskbudget.Event) {
 				d.apply(diskbudget.Announced(a))
 			}
 		case diskbudget.Redo:
-			d.log.Warn().Str("work_id", a.Key).Msg("an artifact that nobody has fetched goes; its work is to be redone")
+			d.log.Warn().Str(
+				"work_id",
+				a.Key,
+			).Msg(
+				"an artifact that no server has fetched is deleted; its work has to be repeated",
+			)
 		case diskbudget.Degrade:
 			used, all := d.b.Used()>>20, d.b.Policy().Budget>>20
 			d.log.Error().Str("run_id", a.Run).Int64("used_mb", used).Int64("budget_mb", all).

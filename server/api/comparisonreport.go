@@ -149,7 +149,7 @@ func (m *ReportMaker) comparedRun(
 }
 
 type comparedInput struct {
-	Runs         []string `query:"runs" required:"true" minItems:"2" maxItems:"8" doc:"Run ids, comma separated; the others are held against the first."`
+	Runs         []string `query:"runs" required:"true" minItems:"2" maxItems:"8" doc:"Run ids, comma separated; the others are compared with the first."`
 	TolerancePct float64  `query:"tolerance_pct" minimum:"0" maximum:"1000" default:"5" doc:"The least difference that matters, in percent."`
 }
 

@@ -46,7 +46,7 @@ type connectionUpdate struct {
 
 type connectionRemoval struct {
 	IDInput
-	Version int64 `query:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was looked at; 409 when it has been changed since. Without it, only a change during the request is."`
+	Version int64 `query:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was read; 409 if it has changed since. Without it, only a change during the request is a conflict."`
 }
 
 type connectionTest struct {

@@ -42,7 +42,7 @@ type MarkChange struct {
 // MarkWas is a mark as it was seen before it was changed.
 type MarkWas struct {
 	Text string    `json:"text" maxLength:"200"`
-	At   time.Time `json:"at" doc:"RFC 3339, as it was told: to the millisecond."`
+	At   time.Time `json:"at" doc:"RFC 3339, to the millisecond."`
 }
 
 type markAddInput struct {
@@ -59,8 +59,8 @@ type markChangeInput struct {
 type markDeleteInput struct {
 	IDInput
 	Mark    string    `path:"mark" maxLength:"100"`
-	WasText string    `query:"was_text" maxLength:"200" doc:"The text of the mark that was looked at, with was_at; 409 when it is another by now. Without both, whatever is there is deleted."`
-	WasAt   time.Time `query:"was_at" doc:"Its moment, RFC 3339, as it was told: to the millisecond."`
+	WasText string    `query:"was_text" maxLength:"200" doc:"The text of the mark that was read, with was_at; 409 if it has changed since. Without both, the mark is deleted in any case."`
+	WasAt   time.Time `query:"was_at" doc:"Its time, RFC 3339, to the millisecond."`
 }
 
 // expected is what was seen of the mark, nil when nothing is said.

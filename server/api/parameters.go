@@ -26,7 +26,7 @@ type KeptBinds struct {
 	Mode       string                 `json:"mode" enum:"masked,plain,none" doc:"What the run's template had kept."`
 	Values     bool                   `json:"values_shown" doc:"Whether the values are in the answer."`
 	Executions []params.KeptExecution `json:"executions" nullable:"false" doc:"Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first."`
-	Total      int                    `json:"total_count" doc:"How many there are that are like what was asked for; 200 at most are told."`
+	Total      int                    `json:"total_count" doc:"How many match; the answer has at most 200."`
 	LeftOut    int64                  `json:"left_out" doc:"How many that failed or were slow, of the whole run, there was no room for: run workers keep 8 MiB together, and each tells 400 errors of statements apart."`
 }
 

@@ -34,7 +34,7 @@ type RunViewInput struct {
 // RunViewChange is a view as it shall be.
 type RunViewChange struct {
 	RunViewInput
-	Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
+	Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 if somebody saved another since; the answer names the user and the time."`
 }
 
 // RunViewShared says who sees a view.

@@ -68,7 +68,7 @@ type ScheduleInput struct {
 // ScheduleChange is a schedule as it shall be.
 type ScheduleChange struct {
 	ScheduleInput
-	Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
+	Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 if somebody saved another since; the answer names the user and the time."`
 }
 
 type (
@@ -91,19 +91,20 @@ type (
 // RegisterSchedules adds the routes.
 func RegisterSchedules(a *API, s Schedules) {
 	h := scheduleHandlers{a, s}
-	Handle(a, NewOperation(http.MethodGet, scheduleBase, "list-schedules", scheduleTag, "List schedules by name"), h.list)
+	Handle(a, NewOperation(http.MethodGet, scheduleBase, "list-schedules", scheduleTag, "List schedules by name"),
+		h.list)
 	create := NewOperation(http.MethodPost, scheduleBase, "create-schedule", scheduleTag,
 		"Start runs of a template at the times of a cron expression", http.StatusNotFound, http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
-	create.Description = "Runs start in the caller's name, with the rights that the caller has then. At most one scheduled " +
-		"run of a template goes on at a time: a start that is due meanwhile is skipped, and listed as such. Connections " +
+	create.Description = "Runs start in the caller's name, with the rights that the caller has then. At most one " +
+		"scheduled run of a template goes on at a time: a start that is due meanwhile is skipped, and listed as such. Connections " +
 		"that are production are confirmed once, here."
 	Handle(a, create, h.create)
 	Handle(a, NewOperation(http.MethodGet, scheduleBase+"/{id}", "get-schedule", scheduleTag, "Read a schedule",
 		http.StatusNotFound), h.get)
 	change := NewOperation(http.MethodPut, scheduleBase+"/{id}", "update-schedule", scheduleTag,
 		"Change, pause or resume a schedule", http.StatusNotFound, http.StatusConflict)
-	change.Description = "It is for the owner and admins. Whoever saves a schedule owns it, and a suspended one is resumed."
+	change.Description = "It is for the owner and admins. Whoever saves a schedule owns it; a suspended one is resumed."
 	Handle(a, change, h.change)
 	remove := NewOperation(http.MethodDelete, scheduleBase+"/{id}", "delete-schedule", scheduleTag,
 		"Delete a schedule; its runs stay", http.StatusNotFound)
@@ -191,7 +192,8 @@ func (h scheduleHandlers) save(ctx context.Context, old engine.Schedule, in Sche
 		return nil, err
 	}
 	v, err := h.s.Save(ctx, engine.Schedule{ScheduleID: old.ScheduleID, Version: old.Version, Name: in.Name,
-		TemplateID: scenario.TemplateID, Cron: in.Cron, TimeZone: in.TimeZone, Paused: in.Paused, Confirmed: confirmed}, user)
+		TemplateID: scenario.TemplateID, Cron: in.Cron, TimeZone: in.TimeZone, Paused: in.Paused,
+		Confirmed: confirmed}, user)
 	if err != nil {
 		return nil, err
 	}

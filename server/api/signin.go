@@ -48,7 +48,7 @@ type signInInput struct {
 		Name       string        `json:"name,omitempty" maxLength:"200" doc:"A user's name, with its password."`
 		Invitation string        `json:"invitation,omitempty" maxLength:"200" doc:"The one-time token of an invitation, with the password that its user chooses."`
 		Password   secret.Secret `json:"password,omitempty" maxLength:"1000"`
-		Code       string        `json:"code,omitempty" maxLength:"100" doc:"Of who has a second factor: what the authenticator app shows, or a recovery code. 401 with the field code says that it is needed."`
+		Code       string        `json:"code,omitempty" maxLength:"100" doc:"The second factor: a code of the authenticator app, or a recovery code. 401 with the field code asks for it."`
 	}
 }
 
@@ -83,7 +83,7 @@ type listInput struct {
 
 type passwordInput struct {
 	Body struct {
-		Password    secret.Secret `json:"password,omitempty" maxLength:"1000" doc:"The present one; left out by who has none."`
+		Password    secret.Secret `json:"password,omitempty" maxLength:"1000" doc:"The current password; left out without one."`
 		NewPassword secret.Secret `json:"new_password" minLength:"1" maxLength:"1000"`
 	}
 }

@@ -58,7 +58,7 @@ func RegisterStatementEditor(a *API, b StatementEditor) {
 		"Draw values for a statement, explain it and, where it only reads, execute it once", http.StatusNotFound,
 		http.StatusTooManyRequests)
 	try.Description = "Nothing is written: a statement that reads is executed in a transaction that cannot write, for " +
-		"5 s at most; one that writes is only explained. What is wrong is told in the answer."
+		"5 s at most; one that writes is only explained. The answer says what is wrong."
 	Handle(a, try, Throttled(a, func(ctx context.Context, in *tryInput) (*editorBody[dryrun.StatementTrial], error) {
 		s, err := a.Resolve(ctx, in.Body.ScenarioInput)
 		if err != nil {

@@ -25,7 +25,7 @@ type StoppedRun struct {
 
 // StopReport is what stopping everything came to.
 type StopReport struct {
-	Here      []StoppedRun `json:"here" nullable:"false" doc:"The runs of this server, which were told at once."`
+	Here      []StoppedRun `json:"here" nullable:"false" doc:"The runs of this server, which were stopped at once."`
 	Elsewhere []StoppedRun `json:"elsewhere" nullable:"false" doc:"The runs of other servers on the control store and those that wait for room: the others read it there within seconds."`
 	Matrices  []string     `json:"matrices" nullable:"false" doc:"The matrices that start no further run."`
 	// StoreAnswered is false when nothing is known of other servers.

@@ -125,7 +125,7 @@ type StreamAlert struct {
 	RunID   string      `json:"run_id" doc:"The run that was stopped."`
 	Row     string      `json:"row" doc:"The first of its rows, in words."`
 	Rows    int         `json:"rows"`
-	Failure string      `json:"failure" doc:"Why nobody could be told."`
+	Failure string      `json:"failure" doc:"Why the webhook failed."`
 }
 
 // StreamSource is a logical source with its physical ones.

@@ -83,7 +83,7 @@ type DerivedTableList struct {
 	Tables  []DerivedTable   `json:"tables" nullable:"false"`
 	Pending []PendingRefresh `json:"pending" nullable:"false"`
 	Claims  []RefreshClaim   `json:"claims" nullable:"false"`
-	Workers []RefreshWorker  `json:"workers" nullable:"false" doc:"Who refreshes: those that have said so in the last half minute."`
+	Workers []RefreshWorker  `json:"workers" nullable:"false" doc:"The refresh workers that reported in the last 30 seconds."`
 	Nobody  string           `json:"nobody" doc:"Which tables no worker refreshes, and what is to be done; empty when all have one."`
 }
 
@@ -108,8 +108,8 @@ type DerivedTableInput struct {
 	Description      string       `json:"description,omitempty" maxLength:"1000"`
 	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
 	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
-	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY" doc:"RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC."`
-	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64" doc:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are. More than 1 needs partition_by."`
+	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY" doc:"RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be computed again. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC."`
+	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64" doc:"How many parts a refresh divides its runs or days into, each for any worker; 0 decides by their number. More than 1 needs partition_by."`
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
 }
 
@@ -122,7 +122,7 @@ type DerivedTableChange struct {
 	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY"`
 	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64"`
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
-	Version          int64        `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
+	Version          int64        `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 if somebody saved another since; the answer names the user and the time."`
 }
 
 // QueryLogin is a login that reads results.

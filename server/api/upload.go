@@ -63,7 +63,7 @@ func (a *API) upload(c *fiber.Ctx) error {
 		if errors.Is(err, plugin.ErrRefused) && errors.As(err, &e) && e.Code == engine.CodePlugin {
 			hint := e.Hint
 			if hint == "" {
-				hint = "Its author is told the same, and more, by: loadstone plugin test FILE"
+				hint = "The author sees the same, and more, with: loadstone plugin test FILE"
 			}
 			p := httpx.New(http.StatusUnprocessableEntity, httpx.CodePluginRefused, e.Message, hint)
 			p.Errors = e.Fields

@@ -268,7 +268,7 @@ func (s *Service) resolve(ctx context.Context, kind, prefix, secret string, unkn
 		known.until = now.Add(storeRetryDelay)
 		s.cache[hash] = known
 		s.log.Warn().Err(err).Str("user_id", known.identity.User.UserID).
-			Msg("the control store does not answer: a caller is believed who was known a short while ago")
+			Msg("the control store does not answer; a recently authenticated caller is accepted")
 		return known.identity, nil
 	}
 	if errors.Is(err, store.ErrNotFound) {

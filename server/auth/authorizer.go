@@ -230,7 +230,7 @@ func NewAccess(u store.User) store.Access { return store.Access{OwnerID: u.UserI
 // AccessInput says who may use a thing from now on.
 type AccessInput struct {
 	Restricted bool     `json:"restricted" doc:"Whether only its owner, admins and the users named may use it."`
-	Users      []string `json:"users,omitempty" maxItems:"200" doc:"The names of users who may use it beside its owner and admins."`
+	Users      []string `json:"users,omitempty" maxItems:"200" doc:"Names of further users who may use it, besides its owner and admins."`
 	Owner      string   `json:"owner,omitempty" maxLength:"64" doc:"Gives it to another user; left out, it stays whose it is."`
 }
 

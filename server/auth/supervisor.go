@@ -107,7 +107,7 @@ func (s *Supervisor) watch(ctx context.Context, w Work, wake <-chan struct{}) {
 			}
 		}
 		if err != nil && ctx.Err() == nil && !failing {
-			s.Log.Warn().Err(err).Msg("rights cannot be checked again now; what goes on is checked when the store answers")
+			s.Log.Warn().Err(err).Msg("rights cannot be rechecked now; active work is checked when the store answers")
 		}
 		failing = err != nil
 	}

@@ -206,7 +206,7 @@ func (w *warden) blind(ctx context.Context, err error) {
 		return
 	}
 	w.failing = true
-	w.log.Warn().Err(err).Msg("could not look at the sessions of readers, whose time and memory are not bounded meanwhile")
+	w.log.Warn().Err(err).Msg("the sessions of readers could not be read; their time and memory are not bounded meanwhile")
 }
 
 func (w *warden) tell(message string) {

@@ -233,17 +233,8 @@ func (s ScheduleStore) BeginStart(ctx context.Context, v engine.Schedule, starts
 			return store.ErrConflict
 		}
 		for _, st := range starts {
-			if st.Outcome == engine.StartBegun {
-				var running string
-				switch err := tx.QueryRow(ctx, busyStart, v.TemplateID).Scan(&running); {
-				case err == nil:
-					st.Outcome, st.Reason = engine.StartSkipped, "The scheduled run before it was still under way."
-					if running != "" {
-						st.Reason = fmt.Sprintf("The scheduled run %s was still under way.", running)
-					}
-				case !errors.Is(err, pgx.ErrNoRows):
-					return err
-				}
+			if err := skipIfBusy(ctx, tx, v.TemplateID, &st); err != nil {
+				return err
 			}
 			rows, err := tx.Query(ctx, `INSERT INTO schedule_starts AS st (schedule_id, due_at, outcome, missed, reason)
 				VALUES ($1, $2, $3, $4, $5) ON CONFLICT (schedule_id, due_at) DO UPDATE
@@ -267,6 +258,26 @@ func (s ScheduleStore) BeginStart(ctx context.Context, v engine.Schedule, starts
 		return nil, err
 	}
 	return stored, dberr.Failed("starting a schedule", err)
+}
+
+// skipIfBusy has a start skipped while a scheduled run of the template is under way.
+func skipIfBusy(ctx context.Context, tx pgx.Tx, templateID string, st *engine.ScheduledStart) error {
+	if st.Outcome != engine.StartBegun {
+		return nil
+	}
+	var running string
+	err := tx.QueryRow(ctx, busyStart, templateID).Scan(&running)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	st.Outcome, st.Reason = engine.StartSkipped, "The scheduled run before it was still under way."
+	if running != "" {
+		st.Reason = fmt.Sprintf("The scheduled run %s was still under way.", running)
+	}
+	return nil
 }
 
 // FinishStart implements schedule.Store.

@@ -110,7 +110,7 @@ export function receive(plugins: Plugin[], file: string): Plugin {
       422,
       'plugin_refused',
       'The file is not a plugin that this version accepts: it is a text, not a WebAssembly module.',
-      'Its author is told the same, and more, by: loadstone plugin test FILE',
+      'The author sees the same, and more, with: loadstone plugin test FILE',
     );
   const p = counters('1.2.0', 'disabled', { reads }, [hit, read], { uploaded_at: iso(Date.now()) });
   plugins.push(p);

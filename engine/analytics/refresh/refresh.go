@@ -73,7 +73,7 @@ type Table struct {
 	TargetLagSeconds float64  `json:"target_lag_seconds" doc:"How far it may be behind what it reads."`
 	Mode             Mode     `json:"refresh_mode" enum:"FULL,INCREMENTAL,AUTO"`
 	PartitionBy      string   `json:"partition_by" enum:",RUN,DAY" doc:"RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC)."`
-	Partitions       int      `json:"partitions" doc:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are."`
+	Partitions       int      `json:"partitions" doc:"How many parts a refresh divides its runs or days into, each for any worker; 0 decides by their number."`
 	Priority         int      `json:"priority" doc:"The highest is refreshed first."`
 	Sources          []string `json:"sources" nullable:"false" doc:"The derived tables that it reads."`
 	Status           Status   `json:"status" enum:"ACTIVE,SUSPENDED,FAILED"`
@@ -99,7 +99,7 @@ type Table struct {
 	Suspended string      `json:"suspended_reason,omitempty" doc:"Why it is suspended after its owner lost the right to refresh it; viewers see no more than that. A user who resumes or changes it becomes its owner."`
 	CreatedAt engine.Time `json:"created_at"`
 	UpdatedAt engine.Time `json:"updated_at"`
-	UpdatedBy string      `json:"updated_by" doc:"Who changed its definition last."`
+	UpdatedBy string      `json:"updated_by" doc:"The user who changed its definition last."`
 }
 
 // Lag is for how many seconds a table is behind what it reads. made is false of one that was never refreshed: there is

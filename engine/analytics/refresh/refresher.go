@@ -171,7 +171,7 @@ func (r *Refresher) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.opts.Log.Debug().Err(err).Msg("the control store cannot tell of what is to be refreshed")
+		r.opts.Log.Debug().Err(err).Msg("notifications of pending refreshes failed")
 		if !pause(ctx, nil, PollInterval) {
 			return
 		}
@@ -190,7 +190,7 @@ func (r *Refresher) schedule(ctx context.Context) {
 			pruned = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
-			r.opts.Log.Warn().Err(err).Msg("what is to be refreshed could not be looked at")
+			r.opts.Log.Warn().Err(err).Msg("pending refreshes could not be read")
 		}
 		if !pause(ctx, nil, max(minPassInterval, passCostFactor*took)) || !pause(ctx, woken, min(next, PollInterval)) {
 			return
@@ -355,7 +355,7 @@ func (r *Refresher) runClaim(ctx context.Context, j job) {
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(context.Cause(working), errPreempted)):
 		if err := r.opts.Store.AbandonRefresh(ending, c, 0); err != nil {
-			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
+			log.Warn().Err(err).Msg("the claim could not be released; it expires")
 		}
 		return
 	case err != nil && (errors.Is(err, store.ErrClaimLost) || errors.Is(context.Cause(working), errHeartbeatLost) ||
@@ -367,7 +367,7 @@ func (r *Refresher) runClaim(ctx context.Context, j job) {
 		after := r.noteUnavailable(c.Task, engine.ErrorText(err), time.Since(began))
 		log.Warn().Err(err).Dur("again_after_ms", after).Msg("what the refresh needs is away: it is tried again")
 		if err := r.opts.Store.AbandonRefresh(ending, c, after); err != nil {
-			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
+			log.Warn().Err(err).Msg("the claim could not be released; it expires")
 		}
 		pause(ctx, nil, unavailablePause)
 		return

@@ -166,7 +166,7 @@ func (r *Refresher) announce(ctx context.Context) {
 		err := r.opts.Store.NoteRefreshWorker(calling, w)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			r.opts.Log.Debug().Err(err).Msg("the control store could not be told that there is a worker")
+			r.opts.Log.Debug().Err(err).Msg("the refresh worker could not be registered")
 		}
 		if !pause(ctx, nil, PollInterval) {
 			break
@@ -175,6 +175,6 @@ func (r *Refresher) announce(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	if err := r.opts.Store.ForgetRefreshWorker(ending, w.Name); err != nil {
-		r.opts.Log.Debug().Err(err).Msg("the control store could not be told that a worker has ended")
+		r.opts.Log.Debug().Err(err).Msg("the end of the refresh worker could not be registered")
 	}
 }

@@ -73,7 +73,7 @@ func (w Manager[T]) Run(ctx context.Context) {
 			trouble = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Log.Warn().Err(err).Str("leases_of", w.Kind).Msg("leases could not be renewed or looked at")
+			w.Log.Warn().Err(err).Str("leases_of", w.Kind).Msg("leases could not be renewed or read")
 		}
 	}
 }

@@ -151,13 +151,13 @@ func (d *Discovery) logOnce(place int, err error) {
 	name := d.opts.Providers[place].String()
 	if err == nil {
 		if d.failure[place] != "" {
-			d.opts.Log.Info().Str("place", name).Msg("nodes are looked for again")
+			d.opts.Log.Info().Str("place", name).Msg("the discovery of nodes succeeds again")
 		}
 		d.failure[place] = ""
 		return
 	}
 	if d.failure[place] == "" {
-		d.opts.Log.Warn().Err(err).Str("place", name).Msg("nodes cannot be looked for; those that are known stay")
+		d.opts.Log.Warn().Err(err).Str("place", name).Msg("the discovery of nodes failed; known nodes stay")
 	}
 	d.failure[place] = err.Error()
 }

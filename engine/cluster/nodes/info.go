@@ -115,5 +115,5 @@ type NodeEvent struct {
 	From   NodeState `json:"from,omitempty"`
 	To     NodeState `json:"to,omitempty"`
 	Reason string    `json:"reason"`
-	By     string    `json:"by" doc:"Who asked; empty when nobody did."`
+	By     string    `json:"by" doc:"The user who asked; empty without one."`
 }

@@ -144,7 +144,7 @@ func (q *Queue[T]) countLost(why string, n int, err error) {
 		lost += n
 	}
 	q.log.Warn().Err(err).Str("destination", q.to).Str("reason", why).Int64("lost", lost).
-		Msg("what was to be delivered is lost; runs are not concerned")
+		Msg("deliveries are dropped; runs are not affected")
 }
 
 // Counts are those so far.
@@ -245,7 +245,7 @@ func (q *Queue[T]) deliver(things []T) {
 		return
 	}
 	if q.failing {
-		q.log.Info().Str("destination", q.to).Msg("deliveries arrive again")
+		q.log.Info().Str("destination", q.to).Msg("deliveries succeed again")
 	}
 	q.failing = false
 }
@@ -263,7 +263,7 @@ func (q *Queue[T]) failed(err error) {
 	q.recordError(err)
 	if !q.failing {
 		q.log.Warn().Err(err).Str("destination", q.to).
-			Msg("a delivery does not arrive and is tried again; runs are not concerned")
+			Msg("a delivery failed and is retried; runs are not affected")
 	}
 	q.failing = true
 }

@@ -185,7 +185,7 @@ func (a *Response) Err() error {
 	case a.OK():
 		return nil
 	case a.Status/100 == 3:
-		return fmt.Errorf("the endpoint answers %d, which leads elsewhere; that is not followed", a.Status)
+		return fmt.Errorf("the endpoint redirects (%d), and redirects are not followed", a.Status)
 	case a.Text == "":
 		return fmt.Errorf("the endpoint answers %d", a.Status)
 	}
@@ -281,7 +281,7 @@ func (c *Client) redactError(err error) error {
 	// What speaks no HTTP is quoted in the error, and so are the names of a certificate.
 	var unreached *net.OpError
 	if c.hidden.Load() && !errors.As(err, &unreached) && !errors.Is(err, context.Canceled) {
-		return errors.New("the endpoint is in a private network, and does not answer as HTTP has it")
+		return errors.New("the endpoint is in a private network, and does not answer in HTTP")
 	}
 	if hidden := c.redactor.Replace(err.Error()); hidden != err.Error() {
 		return errors.New(hidden)

@@ -55,13 +55,13 @@ func (n *Notifier) compareToBaseline(run engine.Run) *BaselineComparison {
 		return nil
 	}
 	if err != nil {
-		log.Warn().Err(err).Msg("the baseline of a run's template could not be read: its thresholds decide what is told")
+		log.Warn().Err(err).Msg("the baseline of a run's template could not be read; its thresholds decide the notification")
 		return nil
 	}
 	c, err := n.o.Compare.Compare(ctx, []string{base.RunID}, []string{run.RunID}, compare.Defaults())
 	if err != nil {
 		log.Warn().Err(err).Str("baseline_run_id", base.RunID).
-			Msg("a run could not be compared with its baseline: its thresholds decide what is told")
+			Msg("a run could not be compared with its baseline; its thresholds decide the notification")
 		return nil
 	}
 	if c.Verdict == compare.Unclear {

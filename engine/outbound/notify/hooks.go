@@ -296,7 +296,7 @@ func (n *Notifier) Recheck(
 			if why := judge(h); why != "" {
 				l.Hooks[i].Suspended, changed = why, true
 				n.o.Log.Warn().Str("hook_id", h.ID).Str("hook", h.Name).Str("reason", why).
-					Msg("a notification is suspended: its owner has no right to it any more")
+					Msg("a notification is suspended: its owner lost the right to it")
 			}
 		}
 		if !changed {

@@ -154,12 +154,12 @@ func (m *mailer) deliver(ctx context.Context, h Hook, v Notice) delivery.Outcome
 	if err == nil {
 		return delivery.Outcome{Delivered: 1}
 	}
-	var partial *partialDelivery
+	var partial *partialDeliveryError
 	if errors.As(err, &partial) {
 		return delivery.Outcome{Delivered: 1, Err: err}
 	}
 	var answer *textproto.Error
-	var refused *mailRefusal
+	var refused *refusedMailError
 	retry := !errors.As(err, &refused)
 	if errors.As(err, &answer) {
 		retry = answer.Code/100 == 4
@@ -170,10 +170,10 @@ func (m *mailer) deliver(ctx context.Context, h Hook, v Notice) delivery.Outcome
 	return delivery.Outcome{Retry: retry, Err: err}
 }
 
-// mailRefusal is why an e-mail is not sent, this time and the next.
-type mailRefusal struct{ why string }
+// refusedMailError is why an e-mail is not sent, this time and the next.
+type refusedMailError struct{ why string }
 
-func (r *mailRefusal) Error() string { return r.why }
+func (r *refusedMailError) Error() string { return r.why }
 
 // send sends an e-mail.
 func (m *mailer) send(ctx context.Context, h Hook, v Notice) error {
@@ -202,13 +202,13 @@ func (m *mailer) send(ctx context.Context, h Hook, v Notice) error {
 // failed, would read a service through this one that only this one reaches.
 func hideAnswer(err error) error {
 	var answer *textproto.Error
-	var refused *mailRefusal
+	var refused *refusedMailError
 	var unreached *net.OpError
 	var certificate *tls.CertificateVerificationError
-	var partial *partialDelivery
+	var partial *partialDeliveryError
 	switch {
 	case errors.As(err, &partial):
-		return &partialDelivery{hideAnswer(partial.refused)}
+		return &partialDeliveryError{hideAnswer(partial.refused)}
 	case errors.As(err, &answer):
 		return fmt.Errorf("%s: %w", strings.TrimSuffix(strings.TrimSuffix(err.Error(), answer.Error()), ": "),
 			&textproto.Error{Code: answer.Code, Msg: "(its text is not shown: the mail server is in a private network)"})
@@ -217,7 +217,7 @@ func hideAnswer(err error) error {
 	case errors.As(err, &certificate):
 		return errors.New("the certificate of the mail server is not trusted")
 	}
-	return errors.New("the mail server is in a private network, and does not answer as SMTP has it")
+	return errors.New("the mail server is in a private network, and does not answer in SMTP")
 }
 
 // talk is the session with a mail server.
@@ -234,13 +234,13 @@ func (m *mailer) talk(ctx context.Context, conn net.Conn, h Hook, message []byte
 	if err != nil {
 		return fmt.Errorf("greeting the mail server: %w", err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := c.Hello(ownName()); err != nil {
 		return fmt.Errorf("greeting the mail server: %w", err)
 	}
 	if m.url.Scheme == schemeStartTLS {
 		if offered, _ := c.Extension("STARTTLS"); !offered {
-			return &mailRefusal{"the mail server offers no STARTTLS: nothing is sent without TLS"}
+			return &refusedMailError{"the mail server offers no STARTTLS: nothing is sent without TLS"}
 		}
 		if err := c.StartTLS(security); err != nil {
 			return fmt.Errorf("encrypting the connection: %w", err)
@@ -254,10 +254,10 @@ func (m *mailer) talk(ctx context.Context, conn net.Conn, h Hook, message []byte
 	return transfer(c, h, message)
 }
 
-// partialDelivery names the recipients that a mail server has refused, while others have the e-mail.
-type partialDelivery struct{ refused error }
+// partialDeliveryError names the recipients that a mail server has refused, while others have the e-mail.
+type partialDeliveryError struct{ refused error }
 
-func (p *partialDelivery) Error() string { return p.refused.Error() }
+func (p *partialDeliveryError) Error() string { return p.refused.Error() }
 
 // transfer hands over an e-mail. Recipients that are refused for good are left out, if there are others; one that is
 // refused for now has the whole e-mail sent later.
@@ -292,7 +292,7 @@ func transfer(c *smtp.Client, h Hook, message []byte) error {
 	}
 	_ = c.Quit() // it is delivered
 	if len(refused) > 0 {
-		return &partialDelivery{refused[0]}
+		return &partialDeliveryError{refused[0]}
 	}
 	return nil
 }
@@ -337,7 +337,7 @@ func signIn(c *smtp.Client, user, password, host string) error {
 	case slices.Contains(ways, "LOGIN"):
 		way = &loginAuth{user, password}
 	default:
-		return &mailRefusal{"the mail server offers neither AUTH PLAIN nor AUTH LOGIN"}
+		return &refusedMailError{"the mail server offers neither AUTH PLAIN nor AUTH LOGIN"}
 	}
 	if err := c.Auth(way); err != nil {
 		return fmt.Errorf("signing in to the mail server as %s: %w", user, err)
@@ -351,7 +351,7 @@ type loginAuth struct{ user, password string }
 // Start implements smtp.Auth.
 func (a *loginAuth) Start(server *smtp.ServerInfo) (string, []byte, error) {
 	if !server.TLS {
-		return "", nil, &mailRefusal{"a password is not sent without TLS"}
+		return "", nil, &refusedMailError{"a password is not sent without TLS"}
 	}
 	return "LOGIN", nil, nil
 }

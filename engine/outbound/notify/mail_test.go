@@ -70,7 +70,7 @@ func (s *session) AuthMechanisms() []string { return s.ways }
 
 func (s *session) Auth(way string) (sasl.Server, error) {
 	check := func(user, password string) error {
-		if user != s.post.user || password != s.password {
+		if user != s.user || password != s.password {
 			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "no entry for " + password}
 		}
 		s.letter.user = user
@@ -102,7 +102,7 @@ func (l *loginServer) Next(answer []byte) (question []byte, done bool, err error
 }
 
 func (s *session) Mail(from string, _ *smtp.MailOptions) error {
-	if s.post.user != "" && s.letter.user == "" {
+	if s.user != "" && s.letter.user == "" {
 		return smtp.ErrAuthRequired
 	}
 	s.letter.from = from
@@ -283,7 +283,7 @@ func TestAnEMailThatIsRefused(t *testing.T) {
 	}{
 		"a certificate that is not trusted": {scheme: "smtp", encrypted: "starttls", says: "certificate"},
 		"no STARTTLS":                       {scheme: "smtp", encrypted: "none", says: "offers no STARTTLS"},
-		"TLS where there is none":           {scheme: "smtps", encrypted: "none", roots: true, says: "does not answer as SMTP"},
+		"TLS where there is none":           {scheme: "smtps", encrypted: "none", roots: true, says: "does not answer in SMTP"},
 		"a wrong password": {scheme: "smtp", encrypted: "starttls", roots: true,
 			post: &post{user: "u", password: "right", ways: []string{"PLAIN"}}, says: "signing in to the mail server as u: 535",
 			change: func(h *notify.HookInput) { s := secret.New("wrong-word"); h.NewSecret = &s }},

@@ -165,7 +165,7 @@ type ExecutionPage struct {
 type RecordRead struct {
 	PartsCount      int   `json:"parts_count"`
 	ExecutionsCount int64 `json:"rows_count" doc:"Rows of the parts, statements inside transactions and the warm-up included."`
-	Complete        bool  `json:"complete" doc:"False while the run goes on, until its record has been fetched, and where a part of it is lost."`
+	Complete        bool  `json:"complete" doc:"False during the run, until its record has been fetched, and when a part of it is lost."`
 	// ReadCount is how many rows had to be read for the answer; row groups without a match are passed over.
 	ReadCount int64   `json:"rows_read_count"`
 	ElapsedMs float64 `json:"elapsed_ms"`

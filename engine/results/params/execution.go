@@ -32,7 +32,7 @@ type KeptExecution struct {
 	StatementID  string       `json:"statement_id"`
 	StartedAt    engine.Time  `json:"started_at"`
 	EndedAt      engine.Time  `json:"ended_at"`
-	ServiceMs    float64      `json:"service_ms" doc:"How long the database took, by which the slowest are told: what an execution waited before is not of its parameters."`
+	ServiceMs    float64      `json:"service_ms" doc:"How long the database took. The slowest are chosen by it, without the time that an execution waited before."`
 	AppElapsedMs float64      `json:"app_elapsed_ms" doc:"The latency; at a rate from when it was due."`
 	ErrorClass   string       `json:"error_class"`
 	ErrorCode    string       `json:"error_code"`

@@ -96,17 +96,17 @@ type Janitor struct {
 // Pass is one look at the runs, and what came of it.
 type Pass struct {
 	StartedAt  engine.Time `json:"started_at"`
-	EndedAt    engine.Time `json:"ended_at" doc:"Null while it goes on."`
+	EndedAt    engine.Time `json:"ended_at" doc:"Null during the pass."`
 	Planned    int         `json:"planned" doc:"How many runs go, or their executions."`
 	Done       int         `json:"done"`
 	Runs       int         `json:"runs_deleted"`
 	Executions int         `json:"executions_deleted" doc:"Of how many runs."`
 	Bytes      int64       `json:"bytes_freed" doc:"What the executions took whose files are gone."`
 	FilesLeft  int         `json:"files_left" doc:"Of how many runs files could not be removed; it is tried again."`
-	Stayed     int         `json:"stayed" doc:"Runs that were pinned, or begun anew, in the meantime."`
+	Stayed     int         `json:"stayed" doc:"Runs that were pinned or restarted in the meantime."`
 	OverBytes  int64       `json:"over_budget_bytes" doc:"By how much executions are above the budget still, because pinned and young runs stay."`
 	Error      string      `json:"error,omitempty" doc:"What has gone wrong; it is tried again."`
-	CutShort   bool        `json:"cut_short" doc:"It ended before all that was planned: the rules were changed, the server stopped or lost its turn, or the control store was away. The next look goes on."`
+	CutShort   bool        `json:"cut_short" doc:"The pass ended early: the rules changed, the server stopped or lost its lease, or the control store was unavailable. The next pass continues."`
 }
 
 const (
@@ -133,14 +133,14 @@ func New(o Options) *Janitor {
 	}
 	return &Janitor{o: o, wake: make(chan struct{}, 1),
 		deleted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_retention_deleted_total",
-			Help: "Runs that retention has deleted here, and those whose executions it has."},
+			Help: "Runs that retention on this server deleted, and runs whose executions it deleted."},
 			[]string{"what"}),
 		freed: prometheus.NewCounter(prometheus.CounterOpts{Name: "loadstone_retention_freed_bytes_total",
-			Help: "What the executions took whose files were removed here."}),
+			Help: "Bytes of executions whose files retention on this server removed."}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "loadstone_retention_failures_total",
-			Help: "Runs and files that retention could not delete here; they are tried again."}),
+			Help: "Runs and files that retention on this server failed to delete; it retries."}),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_retention_last_pass_timestamp_seconds",
-			Help: "When retention last looked at all runs here."})}
+			Help: "Time of the last retention pass over all runs on this server, as Unix seconds."})}
 }
 
 // Start begins to look. Close ends it.
@@ -170,7 +170,7 @@ func (k *Janitor) work(life context.Context) {
 	for {
 		next, err := k.runPass(life)
 		if err != nil && life.Err() == nil {
-			k.o.Log.Warn().Err(err).Msg("retention has not done all that it should; it tries again")
+			k.o.Log.Warn().Err(err).Msg("retention did not finish; it retries")
 		}
 		t := time.NewTimer(next)
 		select {
@@ -421,7 +421,7 @@ func (k *Janitor) countDeleted(v Victim, pass *Pass) {
 	}
 	k.deleted.WithLabelValues(what).Inc()
 	k.o.Log.Info().Str("run_id", v.RunID).Str("reason", string(v.Reason)).Bool("whole", v.Whole).Int64("bytes", v.Bytes).
-		Msg("retention has let a run go")
+		Msg("retention deleted a run")
 }
 
 // deletePending removes files of what was forgotten, by whomever, from the place that this server reaches. It says

@@ -31,7 +31,7 @@ func (s *Service) byLoad(ctx context.Context, e Evidence, f *engine.Figures) []e
 	}
 	found, err := results.Between(ctx, e.Run.RunID, cuts)
 	if err != nil || len(found) != len(parts) {
-		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).Msg("the parts of the measurement cannot be told apart")
+		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).Msg("the parts of the measurement cannot be distinguished")
 		return nil
 	}
 	for i := range parts {

@@ -71,7 +71,7 @@ func (s runLeases) Expired(ctx context.Context) ([]engine.Run, error) {
 	}
 	// What cannot be done of one run holds up no other.
 	if err := errors.Join(s.retryUnfinished(ctx), s.sweepPostponed(ctx), s.resolveUnknownWorkers(ctx)); err != nil {
-		s.opts.Log.Warn().Err(err).Msg("what another server has let go of could not be taken in")
+		s.opts.Log.Warn().Err(err).Msg("parts of a run that another server released could not be ingested")
 	}
 	runs, err := s.opts.Store.ExpiredRuns(ctx)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Service) postpone(run engine.Run, parts int) {
 	s.mu.Unlock()
 	if !known {
 		s.opts.Log.Warn().Str("run_id", run.RunID).Str("owner", run.Owner).Int("parts", parts).
-			Msg("parts of a run lie here that another server holds; they are taken in when it has let go")
+			Msg("parts of a run are stored here whose lease another server holds; they are ingested when it releases the lease")
 	}
 }
 

@@ -255,7 +255,7 @@ func (s *Service) resumeOrStop(ctx context.Context, run engine.Run, why string, 
 	}
 	resumed, unable, err := s.resume(ctx, run, why, last, stop)
 	if err == nil && !resumed {
-		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
+		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be continued, and is ended")
 		if stop != nil && (run.Status != engine.StatusCancelling || run.StopReason == "") {
 			run, err = s.cancel(ctx, run, last, *stop)
 		}

@@ -228,7 +228,7 @@ func (s *Service) resolveUnknownWorkers(ctx context.Context) error {
 				_ = w.node.Send(protocol.WorkerAck{RunID: runID, WorkerID: k.workerID, ResultID: w.state.ResultID})
 			default:
 				s.opts.Log.Warn().Str("run_id", runID).Str("worker_id", k.workerID).Str("node_id", w.node.ID()).
-					Msg("a node holds a run worker that nobody asks about any more; it is ended")
+					Msg("a node carries a run worker that no server expects; the run worker is ended")
 				_ = w.node.Send(nodes.EndOrphan(runID, k.workerID, run.OwnerEpoch))
 			}
 			s.mu.Lock()

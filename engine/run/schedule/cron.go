@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -49,7 +50,7 @@ const (
 	allHours = 1<<24 - 1
 	// searchDays bounds how far ahead Next looks. February 29 is at most eight years away.
 	searchDays = 9 * 366
-	cronHint   = "Write minute, hour, day of the month, month and day of the week, such as \"30 2 * * mon-fri\", or @daily."
+	cronHint   = "Write minute, hour, day of the month, month, day of the week, such as \"30 2 * * mon-fri\", or @daily."
 	zoneHint   = "Write a name of the IANA database, such as Europe/Berlin, or UTC."
 )
 
@@ -113,31 +114,43 @@ func (f field) parse(text string) (set uint64, err error) {
 				return 0, f.invalid(text, "a step is a number from 1 to "+strconv.Itoa(f.max))
 			}
 		}
-		first, last := f.min, f.max
-		if f.name == "day of the week" && span == "*" {
-			last = 6 // Sunday once
-		}
-		if span != "*" {
-			from, to, ranged := strings.Cut(span, "-")
-			if first, err = f.value(from); err != nil {
-				return 0, f.invalid(text, err.Error())
-			}
-			if last = first; ranged {
-				if last, err = f.value(to); err != nil {
-					return 0, f.invalid(text, err.Error())
-				}
-			} else if stepped {
-				last = f.max
-			}
-			if last < first {
-				return 0, f.invalid(text, "a range goes from the smaller to the greater value")
-			}
+		first, last, err := f.span(span, stepped)
+		if err != nil {
+			return 0, f.invalid(text, err.Error())
 		}
 		for v := first; v <= last; v += by {
 			set |= 1 << v
 		}
 	}
 	return set, nil
+}
+
+// span reads "*", a value or a range; a value with a step is a range to the end.
+func (f field) span(text string, stepped bool) (first, last int, err error) {
+	if text == "*" {
+		if f.name == "day of the week" {
+			return f.min, 6, nil // Sunday once
+		}
+		return f.min, f.max, nil
+	}
+	from, to, ranged := strings.Cut(text, "-")
+	if first, err = f.value(from); err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case ranged:
+		if last, err = f.value(to); err != nil {
+			return 0, 0, err
+		}
+	case stepped:
+		last = f.max
+	default:
+		last = first
+	}
+	if last < first {
+		return 0, 0, errors.New("a range goes from the smaller to the greater value")
+	}
+	return first, last, nil
 }
 
 func (f field) value(text string) (int, error) {

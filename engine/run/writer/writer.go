@@ -426,7 +426,7 @@ func (k *Writer) reachable(yes bool, begin time.Time, err error) {
 		k.log.Info().Str("run_id", k.runID).Int("waiting", waiting).Msg("the control store is back")
 	default:
 		k.log.Warn().Err(err).Str("run_id", k.runID).
-			Msg("the control store is away; the run goes on and is written when it is back")
+			Msg("the control store is unavailable; the run continues and is written later")
 	}
 }
 

@@ -138,17 +138,17 @@ func TestAddressesThatBehaveBadly(t *testing.T) {
 			want: "answers 429"},
 		"400": {do: says("HTTP/1.1 400 x\r\nContent-Length: 0\r\n\r\n", nil), attempts: 1, want: "answers 400"},
 		"a redirect": {do: says("HTTP/1.1 307 x\r\nLocation: "+nobody+"\r\nContent-Length: 0\r\n\r\n", nil),
-			attempts: 1, want: "answers 307, which leads elsewhere"},
+			attempts: 1, want: "redirects (307), and redirects are not followed"},
 		"no connection": {at: "http://" + gone.Addr().String(), attempts: 3, want: "connection refused"},
 		"reset": {do: func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 100))
 			_ = c.(*net.TCPConn).SetLinger(0)
 		}, attempts: 3, want: "connection reset by peer"},
-		"no HTTP": {do: says("SSH-2.0-OpenSSH_9.2\r\n", nil), attempts: 3, want: "does not answer as HTTP has it"},
+		"no HTTP": {do: says("SSH-2.0-OpenSSH_9.2\r\n", nil), attempts: 3, want: "does not answer in HTTP"},
 		"endless header": {do: says(head, func(w io.Writer) error {
 			_, err := io.WriteString(w, "X-A: "+long+"\r\n")
 			return err
-		}), attempts: 3, want: "does not answer as HTTP has it"},
+		}), attempts: 3, want: "does not answer in HTTP"},
 		"endless body": {do: says(head+"\r\n", func(w io.Writer) error { _, err := io.WriteString(w, long); return err }),
 			attempts: 1},
 	} {

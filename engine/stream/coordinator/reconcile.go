@@ -41,7 +41,11 @@ func (c *Coordinator) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := c.o.Store.WatchCatalog(ctx, func() { c.wakeLoop(); c.watches.notify() })
 		if ctx.Err() == nil {
-			c.o.Log.Warn().Err(err).Msg("the catalog of streams cannot be listened to; it is looked at every few seconds")
+			c.o.Log.Warn().Err(
+				err,
+			).Msg(
+				"notifications of the catalog of streams failed; the catalog is polled every few seconds",
+			)
 		}
 		select {
 		case <-time.After(pollInterval):
@@ -71,7 +75,7 @@ func (c *Coordinator) loop(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			if !failing {
-				c.o.Log.Warn().Err(err).Msg("continuous queries cannot be looked after while their catalog is away")
+				c.o.Log.Warn().Err(err).Msg("continuous queries are not supervised while their catalog is unavailable")
 			}
 		}
 		failing = err != nil
@@ -289,7 +293,7 @@ func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
 				}
 				err := c.o.Runner.Stop(ctx, w.Host, k)
 				c.o.Log.Warn().Err(err).Str("worker", w.Host).Int64("query_id", k.QueryID).Int64("epoch", k.Epoch).
-					Msg("a worker ran a fragment that the catalog does not know; it was told to stop")
+					Msg("a worker ran a fragment that the catalog does not know; the fragment was stopped")
 			}
 		})
 	}
@@ -384,7 +388,7 @@ func (c *Coordinator) reconcile(ctx context.Context, kept catalog.Query, content
 			}
 		}
 		if why := here.fit(kept, catalog.FromContents(contents)); why != "" {
-			c.o.Log.Info().Str("query", kept.Name).Int64("query_id", kept.ID).Msg("a continuous query begins anew: " + why)
+			c.o.Log.Info().Str("query", kept.Name).Int64("query_id", kept.ID).Msg("a continuous query restarts: " + why)
 		}
 	}
 	q := observe(kept, here)

@@ -342,7 +342,7 @@ func (s *Store) resume(ctx context.Context, key string, m *fileSums) (string, ma
 		}
 		if len(have) > 0 {
 			s.opts.Log.Info().Str("key", key).Int("parts_there", len(have)).Int("parts", len(m.parts)).
-				Msg("an upload that stopped goes on")
+				Msg("an interrupted upload is resumed")
 			return aws.ToString(u.UploadId), have, nil
 		}
 	}

@@ -844,7 +844,7 @@ export interface paths {
         delete: {
             parameters: {
                 query?: {
-                    /** @description The version that was looked at; 409 when it has been changed since. Without it, only a change during the request is. */
+                    /** @description The version that was read; 409 if it has changed since. Without it, only a change during the request is a conflict. */
                     version?: number;
                 };
                 header?: never;
@@ -2741,7 +2741,7 @@ export interface paths {
         put?: never;
         /**
          * Draw values for a statement, explain it and, where it only reads, execute it once
-         * @description Nothing is written: a statement that reads is executed in a transaction that cannot write, for 5 s at most; one that writes is only explained. What is wrong is told in the answer.
+         * @description Nothing is written: a statement that reads is executed in a transaction that cannot write, for 5 s at most; one that writes is only explained. The answer says what is wrong.
          */
         post: {
             parameters: {
@@ -3388,7 +3388,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description Run ids, comma separated; the others are held against the first. */
+                    /** @description Run ids, comma separated; the others are compared with the first. */
                     runs: string[] | null;
                     /** @description The least difference that matters, in percent. */
                     tolerance_pct?: number;
@@ -5084,9 +5084,9 @@ export interface paths {
         delete: {
             parameters: {
                 query?: {
-                    /** @description Its moment, RFC 3339, as it was told: to the millisecond. */
+                    /** @description Its time, RFC 3339, to the millisecond. */
                     was_at?: string;
-                    /** @description The text of the mark that was looked at, with was_at; 409 when it is another by now. Without both, whatever is there is deleted. */
+                    /** @description The text of the mark that was read, with was_at; 409 if it has changed since. Without both, the mark is deleted in any case. */
                     was_text?: string;
                 };
                 header?: never;
@@ -5327,7 +5327,7 @@ export interface paths {
         };
         /**
          * Change, pause or resume a schedule
-         * @description It is for the owner and admins. Whoever saves a schedule owns it, and a suspended one is resumed.
+         * @description It is for the owner and admins. Whoever saves a schedule owns it; a suspended one is resumed.
          */
         put: {
             parameters: {
@@ -6266,7 +6266,7 @@ export interface components {
             owner?: string;
             /** @description Whether only its owner, admins and the users named may use it. */
             restricted: boolean;
-            /** @description The names of users who may use it beside its owner and admins. */
+            /** @description Names of further users who may use it, besides its owner and admins. */
             users?: string[] | null;
         };
         AccessUser: {
@@ -6808,7 +6808,7 @@ export interface components {
             partition_by: "" | "RUN" | "DAY";
             /**
              * Format: int64
-             * @description Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are.
+             * @description How many parts a refresh divides its runs or days into, each for any worker; 0 decides by their number.
              */
             partitions: number;
             /**
@@ -6831,7 +6831,7 @@ export interface components {
             target_lag_seconds: number;
             /** Format: date-time */
             updated_at: string | null;
-            /** @description Who changed its definition last. */
+            /** @description The user who changed its definition last. */
             updated_by: string;
             /**
              * Format: int64
@@ -6860,7 +6860,7 @@ export interface components {
             target_lag_seconds: number;
             /**
              * Format: int64
-             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             * @description The version that was edited; 409 if somebody saved another since; the answer names the user and the time.
              */
             version: number;
         };
@@ -6879,13 +6879,13 @@ export interface components {
             description?: string;
             name: string;
             /**
-             * @description RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC.
+             * @description RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be computed again. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC.
              * @enum {string}
              */
             partition_by?: "" | "RUN" | "DAY";
             /**
              * Format: int64
-             * @description Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are. More than 1 needs partition_by.
+             * @description How many parts a refresh divides its runs or days into, each for any worker; 0 decides by their number. More than 1 needs partition_by.
              */
             partitions?: number;
             /** Format: int64 */
@@ -6909,7 +6909,7 @@ export interface components {
             nobody: string;
             pending: components["schemas"]["PendingRefresh"][];
             tables: components["schemas"]["DerivedTable"][];
-            /** @description Who refreshes: those that have said so in the last half minute. */
+            /** @description The refresh workers that reported in the last 30 seconds. */
             workers: components["schemas"]["RefreshWorker"][];
         };
         Destination: {
@@ -7802,7 +7802,7 @@ export interface components {
             mode: "masked" | "plain" | "none";
             /**
              * Format: int64
-             * @description How many there are that are like what was asked for; 200 at most are told.
+             * @description How many match; the answer has at most 200.
              */
             total_count: number;
             /** @description Whether the values are in the answer. */
@@ -7863,7 +7863,7 @@ export interface components {
             seq: number;
             /**
              * Format: double
-             * @description How long the database took, by which the slowest are told: what an execution waited before is not of its parameters.
+             * @description How long the database took. The slowest are chosen by it, without the time that an execution waited before.
              */
             service_ms: number;
             /** Format: date-time */
@@ -8195,7 +8195,7 @@ export interface components {
         MarkWas: {
             /**
              * Format: date-time
-             * @description RFC 3339, as it was told: to the millisecond.
+             * @description RFC 3339, to the millisecond.
              */
             at: string;
             text: string;
@@ -8531,7 +8531,7 @@ export interface components {
         NodeEvent: {
             /** Format: date-time */
             at: string | null;
-            /** @description Who asked; empty when nobody did. */
+            /** @description The user who asked; empty without one. */
             by: string;
             /** @enum {string} */
             from?: "CONNECTING" | "ACTIVE" | "DRAINING" | "PROBING" | "UNREACHABLE" | "REMOVED";
@@ -8777,13 +8777,13 @@ export interface components {
              * @description What the executions took whose files are gone.
              */
             bytes_freed: number;
-            /** @description It ended before all that was planned: the rules were changed, the server stopped or lost its turn, or the control store was away. The next look goes on. */
+            /** @description The pass ended early: the rules changed, the server stopped or lost its lease, or the control store was unavailable. The next pass continues. */
             cut_short: boolean;
             /** Format: int64 */
             done: number;
             /**
              * Format: date-time
-             * @description Null while it goes on.
+             * @description Null during the pass.
              */
             ended_at: string | null;
             /** @description What has gone wrong; it is tried again. */
@@ -8814,13 +8814,13 @@ export interface components {
             started_at: string | null;
             /**
              * Format: int64
-             * @description Runs that were pinned, or begun anew, in the meantime.
+             * @description Runs that were pinned or restarted in the meantime.
              */
             stayed: number;
         };
         PasswordInputBody: {
             new_password: string;
-            /** @description The present one; left out by who has none. */
+            /** @description The current password; left out without one. */
             password?: string;
         };
         Payload: {
@@ -9385,7 +9385,7 @@ export interface components {
             results: "ok" | "excluded";
         };
         RecordRead: {
-            /** @description False while the run goes on, until its record has been fetched, and where a part of it is lost. */
+            /** @description False during the run, until its record has been fetched, and when a part of it is lost. */
             complete: boolean;
             /** Format: double */
             elapsed_ms: number;
@@ -9940,7 +9940,7 @@ export interface components {
             query?: string;
             /**
              * Format: int64
-             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             * @description The version that was edited; 409 if somebody saved another since; the answer names the user and the time.
              */
             version: number;
         };
@@ -10085,7 +10085,7 @@ export interface components {
             time_zone?: string;
             /**
              * Format: int64
-             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             * @description The version that was edited; 409 if somebody saved another since; the answer names the user and the time.
              */
             version: number;
         };
@@ -10315,7 +10315,7 @@ export interface components {
             user: components["schemas"]["User"];
         };
         SignInInputBody: {
-            /** @description Of who has a second factor: what the authenticator app shows, or a recovery code. 401 with the field code says that it is needed. */
+            /** @description The second factor: a code of the authenticator app, or a recovery code. 401 with the field code asks for it. */
             code?: string;
             /** @description The one-time token of an invitation, with the password that its user chooses. */
             invitation?: string;
@@ -10510,7 +10510,7 @@ export interface components {
         StopReport: {
             /** @description The runs of other servers on the control store and those that wait for room: the others read it there within seconds. */
             elsewhere: components["schemas"]["StoppedRun"][];
-            /** @description The runs of this server, which were told at once. */
+            /** @description The runs of this server, which were stopped at once. */
             here: components["schemas"]["StoppedRun"][];
             /** @description The matrices that start no further run. */
             matrices: string[];
@@ -10520,7 +10520,7 @@ export interface components {
         StreamAlert: {
             /** Format: date-time */
             at: string | null;
-            /** @description Why nobody could be told. */
+            /** @description Why the webhook failed. */
             failure: string;
             query: string;
             /** Format: int64 */
