@@ -27,7 +27,13 @@ describe('the server’s view of a run', () => {
   });
 
   it('leaves out parts of nearly nothing', () => {
-    const t = { in_flight_seconds: 100, waiting_seconds: 0.1, network_seconds: 60, remainder_seconds: -2, classes: { lock: 38 } };
+    const t = {
+      in_flight_seconds: 100,
+      waiting_seconds: 0.1,
+      network_seconds: 60,
+      remainder_seconds: -2,
+      classes: { lock: 38 },
+    };
     expect(timeParts(t as unknown as ServerTime)).toEqual([
       { label: 'Network and driver', color: '--accent', pct: 60 },
       { label: 'Locks', color: '--e-1', pct: 38 },

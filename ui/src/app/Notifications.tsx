@@ -107,7 +107,8 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
           <>
             {s.hooks.length === 0 && (
               <Empty tight title="No notifications yet">
-                Loadstone can call a webhook, post to Slack or send an e-mail when a run finishes, fails, regresses or does not start.
+                Loadstone can call a webhook, post to Slack or send an e-mail when a run finishes, fails, regresses or
+                does not start.
               </Empty>
             )}
             <div
