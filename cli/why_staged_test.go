@@ -139,7 +139,6 @@ var whyCases = []whyCase{
 	{name: "healthy, reading", params: whyRead, connections: 2},
 	{name: "healthy, writing", params: whyUpdate, connections: 2},
 	{name: "the network is slow", params: whyRead, connections: 4, delay: 5 * time.Millisecond, first: "nothing"},
-	{name: "nothing may be seen", params: whyRead, connections: 2, login: true},
 }
 
 // TestStagedCausesAreFound: a cause that is staged on a real server is the first finding of its run, and healthy runs have

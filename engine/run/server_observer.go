@@ -17,6 +17,9 @@ func (l *runLoop) observeServer(ctx context.Context) {
 	if l.observer.Load() != nil || l.plan == nil || l.life.Stopping() {
 		return
 	}
+	if l.plan.Plan.Adapter.SHA256 == "" {
+		return // no adapter has made the plan
+	}
 	l.observer.Store(observe.Start(l.svc.LogContext(ctx, l.runID), l.svc.routines.Go, observe.Options{Deps: l.svc.deps(),
 		RunID: l.runID, Scenario: l.run.Scenario, Plan: l.plan.Plan, Epoch: l.epoch,
 		Dir: observe.Dir(l.svc.opts.TempDir, l.runID), Keep: l.keepServerPart,

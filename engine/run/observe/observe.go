@@ -163,9 +163,6 @@ func (o *Observer) run(ctx, keeping context.Context) {
 
 // open asks the adapter how the server is observed, and opens the connection. It is nil where that cannot be.
 func (o *Observer) open(ctx context.Context) (*session, error) {
-	if o.opts.Deps.Plugins == nil {
-		return nil, nil
-	}
 	adapter, err := o.opts.Deps.Plugins.Adapter(ctx, o.opts.Plan.Adapter.SHA256)
 	if err == nil && !adapter.Info().Manifest.Observes {
 		o.setReason("The adapter " + adapter.Info().Name + " does not say how its server is observed.")
