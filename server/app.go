@@ -451,14 +451,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	supervised := make(chan struct{})
 	go func() { defer close(supervised); s.supervisor().Run(s.streams) }()
 	defer func() { <-supervised }() // it ends with the streams
+	scheduling, endScheduling := context.WithCancel(ctx)
 	scheduled := make(chan struct{})
 	go func() {
 		defer close(scheduled)
 		if s.opts.Schedules != nil {
-			s.opts.Schedules.Run(ctx, s.api.ScheduleStarter())
+			s.opts.Schedules.Run(scheduling, s.api.ScheduleStarter())
 		}
 	}()
-	defer func() { <-scheduled }() // it ends with ctx, before the runs do
+	defer func() { endScheduling(); <-scheduled }() // also where the listener ends by itself
 	failed := make(chan error, 1)
 	go func() { failed <- s.app.Listener(s.listener) }()
 	select {

@@ -14,6 +14,9 @@ import (
 // Routes lists every route that handlers serve, middleware excluded.
 func (s *Server) Routes() []fiber.Route { return s.app.GetRoutes(true) }
 
+// CloseListener ends the listener of a server that serves, as a fault of the network does.
+func (s *Server) CloseListener() error { return s.listener.Close() }
+
 // APIToken makes an API token of the scope admin for the first admin. A zero expiry means auth.TokenTTL.
 func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (string, error) {
 	admin, err := s.opts.Store.EnsureAdmin(ctx, "admin")

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/schedule"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/rs/zerolog"
 )
 
 // TestShutdownWaitsForHandlers lets one request be in flight when the server stops.
@@ -77,5 +79,32 @@ func TestEndBeforeTheStart(t *testing.T) {
 		if err := srv.Serve(ctx); err != nil {
 			t.Fatalf("serving: %v", err)
 		}
+	}
+}
+
+// TestAListenerThatEnds has Serve return, though schedules and the supervisor go on until then.
+func TestAListenerThatEnds(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: b.runs, Store: b.store, Files: b.files,
+		Plugins: plugins{}, Schedules: schedule.New(schedule.Options{Store: b.store, Owner: "another", Log: zerolog.Nop()})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := srv.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(t.Context()) }()
+	if err := srv.CloseListener(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-served:
+		if err == nil {
+			t.Error("it served without a listener")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it goes on without a listener")
 	}
 }

@@ -37,6 +37,7 @@ func TestEachKindOfWorkIsJudged(t *testing.T) {
 			"the enrichment of a run":           "auth.EnrichmentsWork",
 			"refreshes of a":                    "auth.TablesWork",
 			"notifications":                     "auth.HooksWork",
+			"schedules":                         "auth.SchedulesWork",
 			"sockets, event streams, downloads": "", // each is judged by who serves it
 			"requests by a token or session":    "",
 			"nodes that would join":             "",
