@@ -347,6 +347,9 @@ func (g *gateLoop) order() func() (candidateFirst bool) {
 	}
 }
 
+// interrupted: somebody wants no more runs.
+func (g *gateLoop) interrupted() bool { return g.e.Ctx.Err() != nil }
+
 // measure measures pairs until the verdict is sure, or the budget ends.
 func (g *gateLoop) measure() error {
 	order := g.order()
@@ -362,7 +365,7 @@ func (g *gateLoop) measure() error {
 		}
 		g.longest = max(g.longest, time.Since(began))
 		switch {
-		case g.e.Ctx.Err() != nil:
+		case g.interrupted():
 			g.ended = "it was interrupted"
 			return nil
 		case pair == 0: // it has warmed up both sides
@@ -402,7 +405,7 @@ func (g *gateLoop) pair(number int, candidateFirst bool) (round compare.Round, w
 		if err != nil {
 			return round, "", fmt.Errorf("the %s: %w", s.name, err)
 		}
-		if g.e.Ctx.Err() != nil {
+		if g.interrupted() {
 			return round, "", nil
 		}
 		sum := detail.Summary
@@ -450,8 +453,8 @@ func gateFailure(d *engine.RunDetail) string {
 	return ""
 }
 
-// unusable says why a completed run says nothing about its side: the generator or the record stood in the way. What both
-// sides have alike, as a busy machine, is in the scatter of the rounds.
+// unusable says why a completed run says nothing about its side: the generator or the record stood in the way. What
+// both sides have alike, as a busy machine, is in the scatter of the rounds.
 func unusable(s *engine.Summary) string {
 	for _, cause := range s.ValidityDetail.Causes {
 		switch cause.Cause {

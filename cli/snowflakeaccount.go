@@ -47,8 +47,8 @@ func (a *Account) Close() {
 }
 
 // openAccount opens the account of a connection: a saved one by its name, "" the one to which the servers of the
-// control store take results, a connection string, or file:PATH of a file with one, which no other process of the machine
-// sees. The caller closes it.
+// control store take results, a connection string, or file:PATH of a file with one, which no other process of the
+// machine sees. The caller closes it.
 func openAccount(e *terminal.Env, flags wiring.StoreFlags, flag, connection string) (_ *Account, err error) {
 	a := &Account{Name: "'" + snowflakeScheme + "…'"}
 	defer func() {

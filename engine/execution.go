@@ -83,8 +83,8 @@ const (
 	ErrClassDropped ErrorClass = "dropped"
 )
 
-// CodeUnknownOutcome is the code of a COMMIT, or of a write outside of transactions, that was sent and whose answer never
-// came: the operation failed, and what it wrote may be there. Runs that reconnect tell it apart.
+// CodeUnknownOutcome is the code of a COMMIT, or of a write outside of transactions, that was sent and whose answer
+// never came: the operation failed, and what it wrote may be there. Runs that reconnect tell it apart.
 const CodeUnknownOutcome = "unknown_outcome"
 
 // ExecutionError is one entry of a run worker's error dictionary.

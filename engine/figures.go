@@ -408,8 +408,8 @@ type Figures struct {
 	Slowest         []SlowExecution  `json:"slowest"`
 	// LoadStart is of a run worker whose load began, else left out.
 	LoadStart *LoadStart `json:"beginning,omitempty"`
-	// ServerTime says where the client's time went, Findings why operations were slow, those first that cost most. Both are
-	// left out where the server was not observed.
+	// ServerTime says where the client's time went, Findings why operations were slow, those first that cost most.
+	// Both are left out where the server was not observed.
 	ServerTime *ServerTime `json:"server_time,omitempty"`
 	Findings   []Finding   `json:"findings,omitempty"`
 }
@@ -522,7 +522,7 @@ type Calibration struct {
 	CostNs float64 `json:"cost_ns_per_operation"`
 	MaxQPS float64 `json:"max_qps"`
 	// Engines compares the I/O engines; empty where that was not asked for.
-	Engines []EngineCost `json:"engines,omitempty"`
+	Engines []IOCost `json:"engines,omitempty"`
 	// The schedule: how late operations began at ScheduleRate, and how far the rate was from it.
 	ScheduleRate     float64 `json:"schedule_rate"`
 	ScheduleLagP50Ms float64 `json:"schedule_lag_p50_ms"`
@@ -538,8 +538,8 @@ type Calibration struct {
 	ThreadsWaitedPct float64 `json:"threads_waited_pct"`
 }
 
-// EngineCost is what an operation costs with an I/O engine.
-type EngineCost struct {
+// IOCost is what an operation costs with an I/O engine.
+type IOCost struct {
 	IOEngine IOEngine `json:"io_engine"`
 	CostNs   float64  `json:"cost_ns_per_operation"`
 	MaxQPS   float64  `json:"max_qps"`

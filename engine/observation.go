@@ -155,8 +155,8 @@ type FindingSession struct {
 	Ours bool `json:"ours,omitempty"`
 }
 
-// ServerTime is where the client's time of the measurement went, in seconds of all connections together. InFlight is the
-// sum of the others.
+// ServerTime is where the client's time of the measurement went, in seconds of all connections together. InFlight
+// is the sum of the others.
 type ServerTime struct {
 	InFlight float64 `json:"in_flight_seconds"`
 	// Waiting is for a connection or for the generator, Network is between client and server, drivers included.
@@ -171,7 +171,8 @@ type ServerTime struct {
 	// Seconds of the measurement were looked at, and Unseen were not.
 	Seconds int `json:"seconds"`
 	Unseen  int `json:"unseen"`
-	// Looks is how often the server was asked, LookMs how long a look took in the middle, LooksPerSecond how often at last.
+	// Looks is how often the server was asked, LookMs how long a look took in the middle, LooksPerSecond how often
+	// at last.
 	Looks          int64   `json:"looks"`
 	LookMs         float64 `json:"look_ms"`
 	LooksPerSecond float64 `json:"looks_per_second"`

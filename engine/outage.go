@@ -83,7 +83,6 @@ type ServerIdentity struct {
 
 // Same reports whether both are one start of one server, in one role.
 func (i ServerIdentity) Same(o ServerIdentity) bool {
-	i.At, o.At = Time{}, Time{}
 	return i.StartedAt.Equal(o.StartedAt.Time) && i.Address == o.Address && i.Role == o.Role && i.Version == o.Version &&
 		i.System == o.System && i.Timeline == o.Timeline
 }

@@ -390,9 +390,10 @@ type WriteTarget struct {
 	RowSecurity bool     `json:"row_security"`
 }
 
-// Observable is an optional ability of a Database: one connection on which it is read what the server does beside a load.
+// Observable is an optional ability of a Database: one connection that reads what the server does beside a load.
 type Observable interface {
-	// OpenObserver opens it. No statement on it can write, none is in a transaction, and the database ends each after limit.
+	// OpenObserver opens it. No statement on it can write, none is in a transaction, and the database ends each after
+	// limit.
 	OpenObserver(ctx context.Context, limit time.Duration) (Observer, error)
 }
 
@@ -406,7 +407,8 @@ type Observer interface {
 	Close() error
 }
 
-// RunMarkLength is how much of a run's id its sessions are marked with, where their database shows a name of the client.
+// RunMarkLength is how much of a run's id its sessions are marked with, where their database shows a name of the
+// client.
 const RunMarkLength = 8
 
 // MaxObserved bounds one answer to an Observer, in bytes.

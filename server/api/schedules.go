@@ -97,8 +97,8 @@ func RegisterSchedules(a *API, s Schedules) {
 		"Start runs of a template at the times of a cron expression", http.StatusNotFound, http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
 	create.Description = "Runs start in the caller's name, with the rights that the caller has then. At most one " +
-		"scheduled run of a template goes on at a time: a start that is due meanwhile is skipped, and listed as such. Connections " +
-		"that are production are confirmed once, here."
+		"scheduled run of a template goes on at a time: a start that is due meanwhile is skipped, and listed as such. " +
+		"Connections that are production are confirmed once, here."
 	Handle(a, create, h.create)
 	Handle(a, NewOperation(http.MethodGet, scheduleBase+"/{id}", "get-schedule", scheduleTag, "Read a schedule",
 		http.StatusNotFound), h.get)

@@ -31,7 +31,8 @@ func (p *docsPage) add(markup string, texts ...string) {
 	fmt.Fprintf(p, markup, args...)
 }
 
-// Page writes the document as one page. Its only script searches it, and is a file of the page's (ui/public/docs-search.js).
+// Page writes the document as one page. Its only script searches it, and is a file of the page's
+// (ui/public/docs-search.js).
 func Page(doc *huma.OpenAPI) []byte {
 	p := &docsPage{}
 	p.WriteString(pageHead)

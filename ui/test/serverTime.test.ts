@@ -22,7 +22,7 @@ describe('the server’s view of a run', () => {
       from: 10,
       to: 14,
     });
-    expect(interval({ from: null, to: null } as never, start)).toBeNull();
+    expect(interval({ from: null, to: null }, start)).toBeNull();
     expect(shareText({ share: 0.613, share_low: 0.55, share_high: 0.7 })).toBe('61 % (55 to 70 %)');
   });
 

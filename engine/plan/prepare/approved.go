@@ -129,29 +129,28 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	if answer.Keys != nil {
 		queries = append(slices.Clone(queries), plugin.Query{SQL: answer.Keys.SQL})
 	}
+	var reads []string
 	for _, q := range queries {
-		if why := notReadOnly(q.SQL, r.dialect()); why != "" {
-			return refuse(q.SQL, "does more than read (it "+why+"), and an adapter may only read")
-		}
-		if !plugin.Allows(sends.Query, q.SQL, dialect, tables) {
-			return refuse(q.SQL, undeclared)
-		}
-	}
-	if answer.Enrich != nil {
-		for _, sql := range []string{answer.Enrich.Page, answer.Enrich.Aggregate} {
-			if sql != "" && !plugin.Allows(sends.Query, sql, dialect, tables) {
-				return refuse(sql, undeclared)
-			}
-		}
+		reads = append(reads, q.SQL)
 	}
 	if answer.Observe != nil {
-		for _, sql := range answer.Observe.Texts() {
-			if why := notReadOnly(sql, r.dialect()); why != "" {
-				return refuse(sql, "does more than read (it "+why+"), and an observer may only read")
-			}
-			if !plugin.Allows(sends.Query, sql, dialect, tables) {
-				return refuse(sql, undeclared)
-			}
+		reads = append(reads, answer.Observe.Texts()...)
+	}
+	for _, sql := range reads {
+		if why := notReadOnly(sql, r.dialect()); why != "" {
+			return refuse(sql, "does more than read (it "+why+"), and an adapter may only read")
+		}
+		if !plugin.Allows(sends.Query, sql, dialect, tables) {
+			return refuse(sql, undeclared)
+		}
+	}
+	var pages []string
+	if e := answer.Enrich; e != nil {
+		pages = []string{e.Page, e.Aggregate}
+	}
+	for _, sql := range pages {
+		if sql != "" && !plugin.Allows(sends.Query, sql, dialect, tables) {
+			return refuse(sql, undeclared)
 		}
 	}
 	for _, sql := range answer.Session {

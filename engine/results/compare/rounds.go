@@ -288,8 +288,8 @@ func halfWidth(n int, deviation, alpha float64) float64 {
 	return deviation / math.Sqrt(float64(n)) * sequentialT(n, alpha)
 }
 
-// sequentialT is by how many standard errors the mean of n normal values is away from the truth at most, at all n from 2
-// on together, but for the part alpha of all sequences. It is +Inf where so few values say nothing yet.
+// sequentialT is by how many standard errors the mean of n normal values is away from the truth at most, at all n from
+// 2 on together, but for the part alpha of all sequences. It is +Inf where so few values say nothing yet.
 //
 // The likelihood of the t statistic under effects drawn from a normal distribution, over that of no effect, is a
 // martingale that begins at 1: it passes 1/alpha with at most the probability alpha (Ville). Wide effects show large

@@ -382,7 +382,8 @@ func evenShare(rule string) float64 {
 	return math.Inf(1)
 }
 
-// interval is from the first slow second of a cause to the last, of the longest stretch without a pause of five seconds.
+// interval is from the first slow second of a cause to the last, of the longest stretch without a pause of five
+// seconds.
 func (j *judge) interval(k cause, usual float64) (from, to int) {
 	pause := max(1, int(5/j.c.step.Seconds()))
 	var best, sum float64

@@ -7,8 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/run/observe"
 )
 
-// serverTime says where the client's time went, and why operations were slow, where the server was observed. What cannot
-// be read leaves the figures without it.
+// serverTime says where the client's time went, and why operations were slow, where the server was observed. What
+// cannot be read leaves the figures without it.
 func (s *Service) serverTime(ctx context.Context, e Evidence, f *engine.Figures) {
 	from, able := s.opts.Results.(observe.Source)
 	if !able || e.Run.WarmupStartTime.IsZero() && f.Operations == 0 {

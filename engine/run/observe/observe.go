@@ -1,6 +1,7 @@
 // Package observe looks at the server of a run's target beside the load, keeps what was seen with the run's record, and
 // makes of it where the time went. The adapter says how the server is asked; one connection of its own asks, and takes
-// 1 % of a processor's time, but for a look a second. Nothing here touches the load: what goes wrong is told in the run's log.
+// 1 % of a processor's time, but for a look a second. Nothing here touches the load: what goes wrong is told in the
+// run's log.
 package observe
 
 import (

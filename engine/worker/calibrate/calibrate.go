@@ -116,7 +116,7 @@ func eachEngine(ctx context.Context, o Options, c *engine.Calibration) error {
 		if err != nil {
 			return err
 		}
-		e := engine.EngineCost{IOEngine: io}
+		e := engine.IOCost{IOEngine: io}
 		if m.ioEngine != string(io) {
 			e.Refused = m.ioReason
 		} else {

@@ -108,9 +108,8 @@ func loadRefused(when string) (err error) {
 	if err := errors.Join(g.Drain(ctx), g.Close()); err != nil {
 		return err
 	}
-	if n := g.Totals(); n.Failed > 0 || n.Succeeded != refusedBatches*64 || n.Recorded != n.Started || n.Scheduled != n.Started ||
-		n.Connections.Lost > 0 ||
-		sink.executions != n.Started {
+	if n := g.Totals(); n.Failed > 0 || n.Succeeded != refusedBatches*64 || n.Recorded != n.Started ||
+		n.Scheduled != n.Started || n.Connections.Lost > 0 || sink.executions != n.Started {
 		return fmt.Errorf("%+v, %+v", n, sink)
 	}
 	fmt.Printf("%s: %s\n", g.IOEngine(), g.IOReason())

@@ -32,7 +32,8 @@ type sockets interface {
 	close()
 }
 
-// sendNow sends what a socket takes without waiting. It is not write: the kernel's way through its file layer costs more.
+// sendNow sends what a socket takes without waiting. It is not write: the kernel's way through its file layer costs
+// more.
 func sendNow(fd int, p []byte) (sent int, err error) {
 	for sent < len(p) {
 		rest := p[sent:]

@@ -6501,7 +6501,7 @@ export interface components {
             cost_ns_per_operation: number;
             /** Format: int64 */
             cpus: number;
-            engines?: components["schemas"]["EngineCost"][] | null;
+            engines?: components["schemas"]["IOCost"][] | null;
             io_engine: string;
             loadstone_version: string;
             /** Format: double */
@@ -6977,15 +6977,6 @@ export interface components {
             /** @description The six digits that the app shows, or a recovery code. */
             code: string;
             password: string;
-        };
-        EngineCost: {
-            /** Format: double */
-            cost_ns_per_operation: number;
-            /** @enum {string} */
-            io_engine: "auto" | "io_uring" | "events" | "goroutines";
-            /** Format: double */
-            max_qps: number;
-            refused?: string;
         };
         Enrichment: {
             aggregate: components["schemas"]["AggregateEnrichment"] | null;
@@ -7786,6 +7777,15 @@ export interface components {
             /** @description Works once. Whoever has it becomes this user. */
             url: string;
             user: components["schemas"]["User"];
+        };
+        IOCost: {
+            /** Format: double */
+            cost_ns_per_operation: number;
+            /** @enum {string} */
+            io_engine: "auto" | "io_uring" | "events" | "goroutines";
+            /** Format: double */
+            max_qps: number;
+            refused?: string;
         };
         KeptBinds: {
             /** @description Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first. */
@@ -11413,7 +11413,6 @@ export type Destinations = components['schemas']['Destinations'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
 export type EndTotpInputBody = components['schemas']['EndTOTPInputBody'];
-export type EngineCost = components['schemas']['EngineCost'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type Environment = components['schemas']['Environment'];
 export type ErrorFigures = components['schemas']['ErrorFigures'];
@@ -11457,6 +11456,7 @@ export type HistogramData = components['schemas']['HistogramData'];
 export type Hook = components['schemas']['Hook'];
 export type Info = components['schemas']['Info'];
 export type Invitation = components['schemas']['Invitation'];
+export type IoCost = components['schemas']['IOCost'];
 export type KeptBinds = components['schemas']['KeptBinds'];
 export type KeptCall = components['schemas']['KeptCall'];
 export type KeptExecution = components['schemas']['KeptExecution'];

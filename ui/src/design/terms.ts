@@ -1,6 +1,6 @@
 /** glossary has the sentences of docs/glossary.md that the page shows as hints; a test compares them. */
 export const glossary = {
-  account: 'scheduled = started + dropped, and started = succeeded + failed = recorded.',
+  account: 'scheduled = started + dropped; started = succeeded + failed = recorded.',
   adapter: 'A plugin that knows one table type of one database: how a table is made, read and addressed in SQL.',
   'closed loop': 'A fixed number of connections; each sends its next operation when the last one has ended.',
   generator: 'Loadstone itself as the source of load: its processes, their CPU and their connections.',

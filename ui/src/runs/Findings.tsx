@@ -60,8 +60,7 @@ export function Time({ t }: { t: ServerTime }) {
       <header>
         <h2 className="h3">Where the client’s time went</h2>
         <span className="muted note">
-          {plain(percent(t.remainder_pct))} not explained; {plain(count(t.looks))} looks of{' '}
-          {plain(latency(t.look_ms))}
+          {plain(percent(t.remainder_pct))} not explained; {plain(count(t.looks))} looks of {plain(latency(t.look_ms))}
         </span>
       </header>
       <div className="body stack tightly">

@@ -59,7 +59,7 @@ export function timeParts(t: ServerTime): { label: string; color: string; pct: n
   const all = [
     { label: 'Network and driver', color: '--accent', seconds: t.network_seconds },
     { label: 'Waiting for a connection', color: '--warn-mark', seconds: t.waiting_seconds },
-    ...classes.map((k) => ({ label: k.label, color: k.color as string, seconds: t.classes?.[k.key] ?? 0 })),
+    ...classes.map((k) => ({ label: k.label, color: k.color, seconds: t.classes?.[k.key] ?? 0 })),
     { label: 'Not explained', color: '--line-strong', seconds: t.remainder_seconds },
   ];
   return all
