@@ -147,13 +147,14 @@ func (l *eventLoop) hand(s *slot, arrival bool) {
 
 // run drives the loop's slots until the group is done. It says so when they can be waited for.
 func (l *eventLoop) run(started chan<- struct{}) {
-	defer l.close()
-	l.pace.AcquireProcessor()
-	defer l.pace.ReleaseProcessor()
 	// The kernel's scheduler judges threads by what they did: one that is always the
-	// loop's is placed better than one that also collects and encodes. An io_uring is the thread's own.
+	// loop's is placed better than one that also collects and encodes. An io_uring is the thread's own, also when it is
+	// closed: the thread is unlocked last of all, as whatever waits after that may go on on another.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	l.pace.AcquireProcessor()
+	defer l.pace.ReleaseProcessor()
+	defer l.close()
 	if l.e.byRing {
 		ring, err := newRingSockets(l)
 		if err == nil {

@@ -49,12 +49,88 @@ func TestARefusedRing(t *testing.T) {
 	}
 }
 
+// TestRingsEnd: the loops of a group end at once, each on the thread that made its ring, and leave no ring behind.
+func TestRingsEnd(t *testing.T) {
+	if err := uring.Probe(); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), asRefused+"="+endingRings)
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "0 mappings" {
+		t.Errorf("%v, %q", err, out)
+	}
+}
+
+const (
+	endingRings  = "many"
+	endingGroups = 48
+)
+
+// endRings is the child of TestRingsEnd: it opens and closes groups, several at once, and counts what is mapped then.
+func endRings() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	server, err := nullpg.Listen(ctx, "127.0.0.1:0", nullpg.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	db, err := postgres.NewDriver().Open(target.Config{DSN: secret.New(server.DSN())})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	const atOnce = 4
+	for range endingGroups / atOnce {
+		groups := make([]*load.Group, 0, atOnce)
+		for range atOnce {
+			g, err := load.Open(ctx, load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000},
+				Database: db, Sink: &counts{}, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: engine.IOUring}}, 16, nil)
+			if err != nil {
+				return err
+			}
+			g.Start(engine.PhaseMeasurement)
+			groups = append(groups, g)
+		}
+		for _, g := range groups {
+			g.Stop()
+		}
+		for _, g := range groups {
+			if err := errors.Join(g.Drain(ctx), g.Close()); err != nil {
+				return err
+			}
+			if g.IOEngine() != string(engine.IOUring) {
+				return fmt.Errorf("%s: %s", g.IOEngine(), g.IOReason())
+			}
+		}
+	}
+	mappings := 0
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) { // loops end after their group
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			return err
+		}
+		if mappings = strings.Count(string(maps), "[io_uring]"); mappings == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	fmt.Println(mappings, "mappings")
+	return nil
+}
+
 // refusedBatches of operations are executed, which takes a while.
 const refusedBatches = 500
 
-// loadWhileRefused is the child of TestARefusedRing.
+// loadWhileRefused is the child of TestARefusedRing and TestRingsEnd.
 func loadWhileRefused(when string) int {
-	if err := loadRefused(when); err != nil {
+	act := func() error { return loadRefused(when) }
+	if when == endingRings {
+		act = endRings
+	}
+	if err := act(); err != nil {
 		fmt.Println(err)
 		return 1
 	}
