@@ -19,6 +19,8 @@
 //
 // Failure. New says why there can be no ring, as a *RefusedError: io_uring is off, a sandbox forbids it, the kernel is
 // too old. A ring may be refused later too, when a filter of system calls is tightened: Wait or Submit then fail, what
-// has been received can still be taken, and Unsubmitted names what was not sent. Completions that find no room in the
-// queue are kept by the kernel, and end the Receives they belong to.
+// has been received can still be taken, and TakeBack takes back, and names, what was not sent. Other errors may pass,
+// and the ring would work again: nothing of it goes on behind its user's back, as what was taken back is not sent, and
+// Close hands over what is received until the last Receive has ended. Completions that find no room in the queue are
+// kept by the kernel, and end the Receives they belong to; those of a ring that may not be entered any more are lost.
 package uring

@@ -80,7 +80,7 @@ func roundTrip(k kernel) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer r.Close(nil)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("making two sockets: %w", err)

@@ -303,14 +303,23 @@ func (r *Ring) publishBuffers() {
 // Room is where a request may be written before it is sent.
 func (r *Ring) Room() []byte { return r.room[r.half][r.used:r.used:roomSize] }
 
+// Where the kernel has no memory for requests, a moment later it may have some.
+const (
+	moment  = time.Millisecond
+	moments = 10
+)
+
 // next is an entry for a request. The error is the ring's end: nothing can be handed over.
 func (r *Ring) next() (*entry, error) {
-	if r.tail-atomic.LoadUint32(r.sqHead) > r.sqMask {
+	for tries := 0; r.tail-atomic.LoadUint32(r.sqHead) > r.sqMask; tries++ {
+		switch {
+		case tries > moments:
+			return nil, refused("io_uring_enter", unix.EAGAIN)
+		case tries > 0:
+			time.Sleep(moment)
+		}
 		if err := r.Submit(); err != nil {
 			return nil, err
-		}
-		if r.tail-atomic.LoadUint32(r.sqHead) > r.sqMask {
-			return nil, refused("io_uring_enter", unix.EAGAIN) // the kernel has no memory for any of them
 		}
 	}
 	e := &r.sqes[r.tail&r.sqMask]
@@ -372,15 +381,24 @@ func (r *Ring) Cancel(kind Kind, tag uint64) error {
 // Withdraw takes back what is queued with this tag and has not been handed over: the socket can be closed.
 func (r *Ring) Withdraw(tag uint64) {
 	for at := atomic.LoadUint32(r.sqHead); at != r.tail; at++ {
-		e := &r.sqes[at&r.sqMask]
-		if e.userData>>kindBits != tag || e.opcode == opAsyncCancel || e.opcode == opNop {
-			continue
+		if e := &r.sqes[at&r.sqMask]; e.userData>>kindBits == tag {
+			r.withdraw(e)
 		}
-		if kind := Kind(e.userData & (1<<kindBits - 1)); kind == Received || kind == Writable {
-			r.pending--
-		}
-		*e = entry{opcode: opNop, flags: sqeSkipSuccess, fd: -1, userData: uint64(cancelled)}
 	}
+}
+
+func (r *Ring) withdraw(e *entry) {
+	switch e.opcode {
+	case opAsyncCancel, opNop:
+		return
+	case opSend:
+	default:
+		r.pending--
+	}
+	if Kind(e.userData&(1<<kindBits-1)) == bell {
+		r.ringing = false
+	}
+	*e = entry{opcode: opNop, flags: sqeSkipSuccess, fd: -1, userData: uint64(cancelled)}
 }
 
 // Wake ends the Wait that is under way, or the next one. Any goroutine may call it before Close.
@@ -399,7 +417,7 @@ func (r *Ring) Submit() error {
 		_, errno := r.kernel.enter(r.fd, uint32(n), 0, r.flags(0), nil, true)
 		switch errno {
 		case 0, unix.EINTR:
-		case unix.EAGAIN, unix.EBUSY:
+		case unix.EAGAIN, unix.EBUSY, unix.ENOMEM:
 			return nil
 		default:
 			return refused("io_uring_enter", errno)
@@ -443,7 +461,11 @@ func (r *Ring) Wait(limit time.Duration, hold bool) error {
 	}
 	_, errno := r.kernel.enter(r.fd, uint32(r.Queued()), wait, r.flags(r.waitFlags), &r.arg, hold)
 	switch errno {
-	case 0, unix.EINTR, unix.ETIME, unix.EAGAIN, unix.EBUSY:
+	case 0, unix.EINTR, unix.ETIME, unix.EBUSY:
+	case unix.EAGAIN, unix.ENOMEM:
+		if limit != 0 && !r.Ready() {
+			time.Sleep(moment)
+		}
 	default:
 		return refused("io_uring_enter", errno)
 	}
@@ -503,22 +525,30 @@ func (r *Ring) Next() (c Completion, ok bool) {
 	return Completion{}, false
 }
 
-// Unsubmitted calls each with the tag of every Send that the kernel has not taken, after an error.
-func (r *Ring) Unsubmitted(each func(tag uint64)) {
+// TakeBack takes back all that is queued and was not handed over, after an error. It calls each with the tag of every
+// Send among it.
+func (r *Ring) TakeBack(each func(tag uint64)) {
 	for at := atomic.LoadUint32(r.sqHead); at != r.tail; at++ {
-		if e := &r.sqes[at&r.sqMask]; e.opcode == opSend {
+		e := &r.sqes[at&r.sqMask]
+		if e.opcode == opSend {
 			each(e.userData >> kindBits)
 		}
+		r.withdraw(e)
 	}
 }
 
 // closeTimeout is how long Close waits for what it has cancelled.
 const closeTimeout = 2 * time.Second
 
-// Close cancels what is under way, waits for it, and gives back what the system gave. Where that does not end, or the
-// ring was refused, the memory is left to the process: the kernel might write to it.
-func (r *Ring) Close() {
+// Close cancels what is under way, waits for it, and gives back what the system gave. Until it has ended a Receive may
+// take bytes from its socket: each gets what completes, as Next would give it, and may be nil. Where it does not end, or
+// the ring was refused, the memory is left to the process: the kernel might write to it.
+func (r *Ring) Close(each func(*Completion)) {
+	if r.file < 0 {
+		return
+	}
 	r.ringing = true // not again
+	r.take(each)
 	// One call does not always find all of them: of two on one socket it has left one.
 	for end := time.Now().Add(closeTimeout); r.pending > 0 && time.Now().Before(end); {
 		e, err := r.next()
@@ -527,13 +557,21 @@ func (r *Ring) Close() {
 		}
 		*e = entry{opcode: opAsyncCancel, flags: sqeSkipSuccess, fd: -1, opFlags: cancelAll | cancelAny,
 			userData: uint64(cancelled)}
-		if err := r.Wait(time.Millisecond, false); err != nil {
+		err = r.Wait(moment, false)
+		r.take(each)
+		if err != nil {
 			break
-		}
-		for _, ok := r.Next(); ok; _, ok = r.Next() {
 		}
 	}
 	r.release()
+}
+
+func (r *Ring) take(each func(*Completion)) {
+	for c, ok := r.Next(); ok; c, ok = r.Next() {
+		if each != nil {
+			each(&c)
+		}
+	}
 }
 
 // release gives back what there is.

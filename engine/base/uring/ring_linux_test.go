@@ -55,7 +55,7 @@ func child(under string) int {
 			fmt.Println("no:", err)
 			return 0
 		}
-		defer r.Close()
+		defer r.Close(nil)
 	}
 	fmt.Println("yes")
 	return 0
@@ -73,7 +73,7 @@ func newTestRing(t *testing.T) *Ring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.Close)
+	t.Cleanup(func() { r.Close(nil) })
 	return r
 }
 
@@ -366,7 +366,7 @@ func TestCloseWaits(t *testing.T) {
 	}
 	must(t, r.Writable(others[1], 1))
 	began := time.Now()
-	r.Close()
+	r.Close(nil)
 	if took := time.Since(began); r.pending != 0 || took > time.Second {
 		t.Errorf("%d requests are pending after %v", r.pending, took)
 	}
@@ -466,6 +466,7 @@ type refusing struct {
 	linux
 	on    map[string]syscall.Errno
 	after int // so many enters are let through
+	times int // and so many refused, 0 for all
 }
 
 func (k *refusing) setup(n uint32, p *params) (int, syscall.Errno) {
@@ -491,7 +492,7 @@ func (k *refusing) register(fd int, op uint32, arg unsafe.Pointer, n uint32) (in
 
 func (k *refusing) enter(fd int, submit, wait, flags uint32, arg *getEventsArg, hold bool) (int, syscall.Errno) {
 	if errno := k.on["enter"]; errno != 0 {
-		if k.after--; k.after < 0 {
+		if k.after--; k.after < 0 && (k.times == 0 || -k.after <= k.times) {
 			return -1, errno
 		}
 	}
@@ -554,7 +555,7 @@ func TestRefusedLater(t *testing.T) {
 	k := &refusing{on: map[string]syscall.Errno{}}
 	r, err := newRing(k)
 	must(t, err)
-	defer r.Close()
+	defer r.Close(nil)
 	a, b := pair(t)
 	must(t, r.Receive(b, 1))
 	must(t, r.Send(a, append(r.Room(), "taken"...), 2))
@@ -572,15 +573,106 @@ func TestRefusedLater(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	var tags []uint64
-	r.Unsubmitted(func(tag uint64) { tags = append(tags, tag) })
+	r.TakeBack(func(tag uint64) { tags = append(tags, tag) })
 	if len(tags) != 2 || tags[0] != 3 || tags[1] != 4 {
 		t.Errorf("%v", tags)
 	}
+	r.TakeBack(func(tag uint64) { t.Errorf("%d is taken back twice", tag) })
 	for range 2 * queueSize {
 		err = r.Send(a, append(r.Room(), 'x'), 6)
 	}
 	if !errors.As(err, &refused) {
 		t.Errorf("a queue that nobody takes from takes everything: %v", err)
+	}
+}
+
+// TestAMomentWithoutMemory: where the kernel has none for requests it is asked again, and each is sent once.
+func TestAMomentWithoutMemory(t *testing.T) {
+	if err := Probe(); err != nil {
+		t.Skip(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, errno := range []syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EBUSY} {
+		k := &refusing{on: map[string]syscall.Errno{}}
+		r, err := newRing(k)
+		must(t, err)
+		defer r.Close(nil)
+		a, b := pair(t)
+		must(t, r.Receive(b, 1))
+		must(t, r.Wait(0, false))
+		k.on["enter"], k.after, k.times = errno, 0, moments/2
+		var want, got []byte
+		for i := range queueSize + 20 {
+			text := fmt.Appendf(r.Room(), "%d.", i)
+			want = append(want, text...)
+			must(t, r.Send(a, text, 2))
+		}
+		if k.after >= 0 {
+			t.Fatal("nothing was refused")
+		}
+		k.after, k.times = 0, 50
+		until(t, r, func() bool { return len(got) >= len(want) }, func(c Completion) { got = append(got, c.Data...) })
+		if !bytes.Equal(got, want) {
+			t.Errorf("%v: received %q, want %q", errno, got, want)
+		}
+	}
+}
+
+// TestCloseHandsOver: what a Receive takes from its socket before it has ended is not lost, what was taken back is not
+// sent, also where the kernel has refused only for a while.
+func TestCloseHandsOver(t *testing.T) {
+	if err := Probe(); err != nil {
+		t.Skip(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	k := &refusing{on: map[string]syscall.Errno{}}
+	r, err := newRing(k)
+	must(t, err)
+	const sockets = 50
+	ends, others := make([]int, sockets), make([]int, sockets)
+	for i := range ends {
+		ends[i], others[i] = pair(t)
+		must(t, r.Receive(ends[i], uint64(i)))
+	}
+	must(t, r.Wait(0, false))
+	for _, fd := range others {
+		if _, err := unix.Write(fd, []byte("answer")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, errors.Join(r.Send(ends[0], append(r.Room(), "stray"...), 7), r.Receive(ends[1], 8)))
+	k.on["enter"], k.times = unix.EBADR, 1
+	if err := r.Wait(time.Second, false); !errors.Is(err, unix.EBADR) {
+		t.Fatal(err)
+	}
+	sends := 0
+	r.TakeBack(func(tag uint64) {
+		if sends++; tag != 7 {
+			t.Errorf("%d was not sent", tag)
+		}
+	})
+	got := make([][]byte, sockets)
+	r.Close(func(c *Completion) {
+		if c.Kind != Received || c.Err != 0 && c.Err != unix.ECANCELED {
+			t.Errorf("%+v", c)
+			return
+		}
+		got[c.Tag] = append(got[c.Tag], c.Data...)
+	})
+	if sends != 1 || r.pending != 0 {
+		t.Errorf("%d sends were taken back, %d requests are pending", sends, r.pending)
+	}
+	rest := make([]byte, 20)
+	for i, fd := range ends {
+		n, _ := unix.Read(fd, rest) // what was not received is still there
+		if all := string(got[i]) + string(rest[:max(n, 0)]); all != "answer" {
+			t.Errorf("socket %d received %q", i, all)
+		}
+	}
+	if n, err := unix.Read(others[0], rest); err != unix.EAGAIN {
+		t.Errorf("%q was sent, %v", rest[:max(n, 0)], err)
 	}
 }
 

@@ -192,10 +192,9 @@ func (l *eventLoop) run(started chan<- struct{}) {
 	}
 }
 
-// clear takes what sockets that were refused have received before, and ends them.
+// clear ends sockets that were refused, which tell what they have received till then.
 func (l *eventLoop) clear() {
 	if l.retired != nil {
-		l.retired.handle()
 		l.retired.close()
 		l.retired = nil
 	}

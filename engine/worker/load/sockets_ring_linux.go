@@ -49,7 +49,8 @@ func (r *ringSockets) engine() engine.IOEngine { return engine.IOUring }
 
 func (r *ringSockets) wake() { r.ring.Wake() }
 
-func (r *ringSockets) close() { r.ring.Close() }
+// close tells the loop of what is received until the kernel has let go of the sockets.
+func (r *ringSockets) close() { r.ring.Close(r.complete) }
 
 func (r *ringSockets) room() []byte { return r.ring.Room() }
 
@@ -74,13 +75,12 @@ func (r *ringSockets) watch(s *slot) error {
 // rest.
 func (r *ringSockets) forget(s *slot) {
 	tag := s.event.socket
-	seat := &r.seats[tag&(1<<seatBits-1)]
-	if seat.s != s {
+	at := tag & (1<<seatBits - 1)
+	if at >= uint64(len(r.seats)) || r.seats[at].s != s { // it came when the ring had been refused
 		return
 	}
-	seat.s = nil
-	seat.generation++
-	r.free = append(r.free, uint32(tag&(1<<seatBits-1)))
+	r.seats[at] = ringSeat{generation: r.seats[at].generation + 1}
+	r.free = append(r.free, uint32(at))
 	r.ring.Withdraw(tag)
 	err := r.ring.Cancel(uring.Received, tag)
 	if err == nil && s.event.at == atSending {
@@ -133,18 +133,22 @@ func (r *ringSockets) handle() {
 		if !ok {
 			return
 		}
-		s := r.find(c.Tag)
-		if s == nil {
-			continue
-		}
-		switch c.Kind {
-		case uring.Received:
-			r.receive(s, &c)
-		case uring.Sent:
-			r.sent(s, &c)
-		case uring.Writable:
-			r.l.writable(s)
-		}
+		r.complete(&c)
+	}
+}
+
+func (r *ringSockets) complete(c *uring.Completion) {
+	s := r.find(c.Tag)
+	if s == nil {
+		return
+	}
+	switch c.Kind {
+	case uring.Received:
+		r.receive(s, c)
+	case uring.Sent:
+		r.sent(s, c)
+	case uring.Writable:
+		r.l.writable(s)
 	}
 }
 
@@ -156,6 +160,7 @@ func (r *ringSockets) receive(s *slot, c *uring.Completion) {
 		r.l.lost(s, io.EOF)
 		return
 	case c.Err == unix.ENOBUFS || c.Err == unix.EINTR || c.Err == unix.EAGAIN: // the answer is there yet
+	case c.Err == unix.ECANCELED: // epoll goes on
 	default:
 		r.l.lost(s, os.NewSyscallError("receive", c.Err))
 		return
@@ -174,11 +179,13 @@ func (r *ringSockets) sent(s *slot, c *uring.Completion) {
 		return // it has ended meanwhile
 	}
 	var err error
-	switch c.Err {
-	case 0, unix.EAGAIN:
-		err = r.l.full(s, s.event.unsent[c.N:])
-	default:
+	switch {
+	case c.Err != 0 && c.Err != unix.EAGAIN:
 		err = os.NewSyscallError("send", c.Err)
+	case c.N > len(s.event.unsent): // of another request than the present one
+		err = errAnsweredEarly
+	default:
+		err = r.l.full(s, s.event.unsent[c.N:])
 	}
 	if err != nil {
 		r.l.lost(s, err)
@@ -186,7 +193,8 @@ func (r *ringSockets) sent(s *slot, c *uring.Completion) {
 }
 
 // fallBack goes on by epoll where the system has refused the ring: nothing that was sent is sent again, nothing that
-// was received is lost. Its error is that of epoll.
+// was received is lost, also by a ring that works again, as the loop clears it before it asks epoll. Its error is that
+// of epoll.
 func (r *ringSockets) fallBack(cause error) error {
 	l := r.l
 	if l.sockets != sockets(r) {
@@ -214,7 +222,7 @@ func (r *ringSockets) fallBack(cause error) error {
 		return failed
 	}
 	var unsent []*slot
-	r.ring.Unsubmitted(func(tag uint64) {
+	r.ring.TakeBack(func(tag uint64) {
 		if s := r.find(tag); s != nil && s.event.at == atAnswer {
 			unsent = append(unsent, s)
 		}
