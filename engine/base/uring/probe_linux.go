@@ -56,31 +56,55 @@ func disabled() string {
 	return strings.TrimSpace(string(b))
 }
 
-var probe = sync.OnceValue(func() error { return try(linux{}) })
+// ErrUnbounded is of kernels before 6.14: the bound came with 6.13, what tells of it a version later. When many sockets
+// have bytes they go on with every Receive in one call: those without a buffer end, and each is begun again, in each
+// round until all sockets were read.
+var ErrUnbounded = errors.New("before Linux 6.14 nothing bounds what one call completes")
+
+var probe = sync.OnceValues(func() (bounded bool, err error) { return try(linux{}) })
 
 // Probe reports whether rings can be used here, by using one; nil says yes, a *RefusedError why not. It asks the system
 // once.
-func Probe() error { return probe() }
+func Probe() error {
+	_, err := probe()
+	return err
+}
 
-// try sends a byte to itself, and receives it.
-func try(k kernel) error {
-	answer := make(chan error, 1)
+// Advise reports whether they also suit who has not asked for them: nil, what Probe says, or ErrUnbounded.
+func Advise() error { return advise(probe()) }
+
+func advise(bounded bool, err error) error {
+	if err == nil && !bounded {
+		return ErrUnbounded
+	}
+	return err
+}
+
+// try sends a byte to itself, and receives it. It reports whether the kernel bounds what one call completes.
+func try(k kernel) (bounded bool, err error) {
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		answer <- roundTrip(k)
+		bounded, err = roundTrip(k)
 	}()
-	return <-answer
+	<-done
+	return bounded, err
 }
 
 var errUnlike = errors.New("what was sent through an io_uring did not come back")
 
-func roundTrip(k kernel) error {
+func roundTrip(k kernel) (bounded bool, err error) {
 	r, err := newRing(k)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer r.Close(nil)
+	return r.bounded, r.roundTrip()
+}
+
+func (r *Ring) roundTrip() error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("making two sockets: %w", err)

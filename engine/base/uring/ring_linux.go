@@ -15,8 +15,8 @@ import (
 const (
 	// queueSize is how many requests are handed over at once. What does not fit is handed over before.
 	queueSize = 128
-	// completions is how many results wait to be taken. A round has at most queueSize of sends, and the kernel (6.14)
-	// some 20 of receives.
+	// completions is how many results wait to be taken. More wait in the kernel. A round has those of sends that failed
+	// and of receives, of which the kernel (6.14) goes on with 20 at a time, and as many as there are buffers have data.
 	completions = 512
 	// buffers and bufferSize are what is received into.
 	buffers    = 64
@@ -59,9 +59,11 @@ type Ring struct {
 	file       int
 	registered bool
 	waitFlags  uint32
+	bounded    bool // see ErrUnbounded
 
 	rings, entries []byte // mappings
 	sqHead, sqTail *uint32
+	sqFlags        *uint32
 	cqHead, cqTail *uint32
 	sqMask, cqMask uint32
 	sqes           *[1 << 16]entry
@@ -148,7 +150,10 @@ const (
 	featNoDrop     = 1 << 1
 	featExtArg     = 1 << 8
 	featCQESkip    = 1 << 11
+	featRWAttr     = 1 << 16
 	featNoIOWait   = 1 << 17
+
+	sqOverflow = 1 << 1
 
 	enterGetEvents  = 1 << 0
 	enterExtArg     = 1 << 3
@@ -213,6 +218,8 @@ func newRing(k kernel) (_ *Ring, err error) {
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
 	r.waitFlags = enterGetEvents | enterExtArg
+	// The kernel has bounded its work since shortly before it had this, in 6.14.
+	r.bounded = p.features&featRWAttr != 0
 	if p.features&featNoIOWait != 0 {
 		r.waitFlags |= enterNoIOWait
 	}
@@ -243,6 +250,7 @@ func (r *Ring) mapRings(p *params) error {
 	_ = unix.Madvise(r.entries, unix.MADV_DONTFORK)
 	at := func(offset uint32) unsafe.Pointer { return unsafe.Pointer(&r.rings[offset]) }
 	r.sqHead, r.sqTail, r.sqMask = (*uint32)(at(p.sq.head)), (*uint32)(at(p.sq.tail)), *(*uint32)(at(p.sq.mask))
+	r.sqFlags = (*uint32)(at(p.sq.flags))
 	r.cqHead, r.cqTail, r.cqMask = (*uint32)(at(p.cq.head)), (*uint32)(at(p.cq.tail)), *(*uint32)(at(p.cq.mask))
 	r.sqes = (*[1 << 16]entry)(unsafe.Pointer(unsafe.SliceData(r.entries)))
 	r.cqes = (*[1 << 16]completion)(at(p.cq.cqes))
@@ -448,7 +456,8 @@ func (r *Ring) Wait(limit time.Duration, hold bool) error {
 			return err
 		}
 	}
-	drained := r.head == atomic.LoadUint32(r.cqTail)
+	// What waits in the kernel comes into the queue when this one has been taken.
+	drained := r.head == atomic.LoadUint32(r.cqTail) && atomic.LoadUint32(r.sqFlags)&sqOverflow == 0
 	r.publish()
 	wait := uint32(1)
 	r.arg.ts = 0
@@ -541,8 +550,8 @@ func (r *Ring) TakeBack(each func(tag uint64)) {
 const closeTimeout = 2 * time.Second
 
 // Close cancels what is under way, waits for it, and gives back what the system gave. Until it has ended a Receive may
-// take bytes from its socket: each gets what completes, as Next would give it, and may be nil. Where it does not end, or
-// the ring was refused, the memory is left to the process: the kernel might write to it.
+// take bytes from its socket: each gets what completes, as Next would give it, and may be nil. Where it does not end,
+// or the ring was refused, the memory is left to the process: the kernel might write to it.
 func (r *Ring) Close(each func(*Completion)) {
 	if r.file < 0 {
 		return

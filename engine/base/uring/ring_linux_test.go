@@ -316,6 +316,38 @@ func TestMoreCompletionsThanTheQueueHolds(t *testing.T) {
 	}
 }
 
+// TestRequestsStayWhileCompletionsWait: with more failures than the queue holds, what a request was written in is not
+// given to another before it is known what became of it.
+func TestRequestsStayWhileCompletionsWait(t *testing.T) {
+	r := newTestRing(t)
+	a, _ := pair(t)
+	for {
+		if _, err := unix.Write(a, make([]byte, 4096)); err != nil {
+			break
+		}
+	}
+	const requests = 2*completions + 100
+	texts, known := make([][]byte, requests), 0
+	for i := range texts {
+		texts[i] = fmt.Appendf(r.Room(), "%019d.", i)
+		must(t, r.Send(a, texts[i], uint64(i)))
+	}
+	until(t, r, func() bool { return known == requests }, func(c Completion) {
+		if c.Kind != Sent || c.Err != unix.EAGAIN || c.Tag != uint64(known) {
+			t.Fatalf("%+v", c)
+		}
+		if want := fmt.Sprintf("%019d.", c.Tag); string(texts[c.Tag]) != want {
+			t.Fatalf("request %d is %q by now", c.Tag, texts[c.Tag])
+		}
+		known++
+		room := r.Room() // others write theirs meanwhile
+		room = room[:cap(room)]
+		for i := range room {
+			room[i] = 0xff
+		}
+	})
+}
+
 // TestACancelledReceive leaves what comes behind it to others.
 func TestACancelledReceive(t *testing.T) {
 	r := newTestRing(t)
@@ -474,6 +506,9 @@ func (k *refusing) setup(n uint32, p *params) (int, syscall.Errno) {
 		return -1, errno
 	}
 	fd, errno := k.linux.setup(n, p)
+	if k.on["old"] != 0 {
+		p.features &= featRWAttr - 1
+	}
 	if k.on["features"] != 0 {
 		p.features &^= featExtArg
 	}
@@ -524,7 +559,7 @@ func TestRefusals(t *testing.T) {
 		{"enter", unix.EBADR, "io_uring_enter fails: "},
 		{"ring fd", unix.EINVAL, ""}, // it works without
 	} {
-		err := try(&refusing{on: map[string]syscall.Errno{c.on: c.errno}})
+		_, err := try(&refusing{on: map[string]syscall.Errno{c.on: c.errno}})
 		var refused *RefusedError
 		switch {
 		case c.want == "" && err != nil:
@@ -535,6 +570,29 @@ func TestRefusals(t *testing.T) {
 	}
 	if after := openFiles(t); after != before {
 		t.Errorf("%d open files, %d before", after, before)
+	}
+}
+
+// TestAnOldKernel has rings for those who ask for them.
+func TestAnOldKernel(t *testing.T) {
+	if err := Probe(); err != nil {
+		t.Skip(err)
+	}
+	if bounded, err := try(&refusing{on: map[string]syscall.Errno{"old": 1}}); bounded || err != nil {
+		t.Errorf("%v, %v", bounded, err)
+	}
+	var name unix.Utsname
+	must(t, unix.Uname(&name))
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	if is := major > 6 || major == 6 && minor >= 14; is && Advise() != nil {
+		t.Errorf("Linux %d.%d: %v", major, minor, Advise())
+	}
+	no := errors.New("no")
+	if !errors.Is(advise(false, no), no) || !errors.Is(advise(false, nil), ErrUnbounded) || advise(true, nil) != nil {
+		t.Error("the advice is not what was found")
 	}
 }
 

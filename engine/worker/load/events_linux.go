@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,11 +52,19 @@ func loopCount(connections, procs int) int {
 
 func newEventLoops(g *Group) ioEngine {
 	e := &eventLoops{g: g, plain: goroutines{g}, expected: g.target}
-	if g.cfg.Workload.IOEngine != engine.IOEvents {
-		e.refusal = uring.Probe()
+	if asked := g.cfg.Workload.IOEngine; asked != engine.IOEvents {
+		e.refusal = ringRefusal(asked, uring.Probe, uring.Advise)
 		e.byRing = e.refusal == nil
 	}
 	return e
+}
+
+// ringRefusal says why loops do not wait by io_uring: where it is asked for by name only what cannot be counts.
+func ringRefusal(asked engine.IOEngine, probe, advise func() error) error {
+	if asked == engine.IOUring {
+		return probe()
+	}
+	return advise()
 }
 
 // refuse notes that a loop goes on by epoll.
@@ -145,6 +154,8 @@ func (e *eventLoops) reason() string {
 		return "" // nobody has come yet
 	case e.entered.Load() == 0:
 		return "the connections cannot enter an event loop: they use TLS"
+	case errors.Is(refusal, uring.ErrUnbounded):
+		return "io_uring has to be asked for here: " + refusal.Error()
 	case refusal != nil:
 		return "io_uring cannot be used: " + refusal.Error()
 	case asked == engine.IOUring || asked == engine.IOEvents:

@@ -28,6 +28,23 @@ func (c *fedConn) Broken() bool { return false }
 
 func (c *fedConn) Prefetch() int64 { return 0 }
 
+// TestAnOldKernelIsAsked: auto leaves a kernel that bounds nothing to epoll, and says so; by name it is taken.
+func TestAnOldKernelIsAsked(t *testing.T) {
+	yes, no := func() error { return nil }, func() error { return uring.ErrUnbounded }
+	for asked, want := range map[engine.IOEngine]string{
+		engine.IOAuto:  "io_uring has to be asked for here: before Linux 6.14 nothing bounds what one call completes",
+		"":             "io_uring has to be asked for here: before Linux 6.14 nothing bounds what one call completes",
+		engine.IOUring: askedFor,
+	} {
+		e := &eventLoops{g: &Group{cfg: Config{Workload: engine.Workload{IOEngine: asked}}}}
+		e.entered.Store(1)
+		e.refusal = ringRefusal(asked, yes, no)
+		if got := e.reason(); got != want || (e.refusal == nil) != (asked == engine.IOUring) {
+			t.Errorf("%q: %q, %v", asked, got, e.refusal)
+		}
+	}
+}
+
 // TestFallingBack from a ring that works: an error that passes sends nothing twice and loses no answer.
 func TestFallingBack(t *testing.T) {
 	if err := uring.Probe(); err != nil {

@@ -107,7 +107,7 @@ func endRings() error {
 			}
 		}
 	}
-	mappings := 0
+	var mappings int
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) { // loops end after their group
 		maps, err := os.ReadFile("/proc/self/maps")
 		if err != nil {
