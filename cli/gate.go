@@ -447,7 +447,7 @@ func (g *gateLoop) pair(number int, candidateFirst bool) (round compare.Round, w
 // fails takes a run without figures. One of the candidate that fails for the second time in a row makes it worse; a run
 // that somebody has stopped says nothing of anybody.
 func (g *gateLoop) fails(side int, d *engine.RunDetail, why string) error {
-	message := ""
+	var message string
 	switch {
 	case d.Status == engine.StatusCancelled:
 		message = fmt.Sprintf("The run of the %s was stopped, and with it the gate: %s", g.sides[side].name, why)

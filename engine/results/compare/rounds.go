@@ -29,8 +29,8 @@ type RoundOptions struct {
 	LimitPct float64
 	// ErrorLimit is that of error rates, as a fraction.
 	ErrorLimit float64
-	// Judged are the metrics that must be known before the gate may say same or better; a metric that is not among them can
-	// make it worse all the same.
+	// Judged are the metrics that must be known before the gate may say same or better; a metric that is not among
+	// them can make it worse all the same.
 	Judged []string
 }
 
