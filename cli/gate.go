@@ -126,10 +126,7 @@ func (c *gateCommand) Run(e *terminal.Env) error {
 		seed: cmp.Or(c.Seed, rand.Uint64()>>12), began: time.Now(), show: report.NewProgress(e.Stderr)}
 	err = g.measure()
 	g.show.End()
-	if back := g.setUp(0); back != nil && err == nil {
-		err = back
-	}
-	if err != nil {
+	if err := errors.Join(err, g.takeBack()); err != nil {
 		return err
 	}
 	result := g.result()
@@ -141,6 +138,8 @@ func (c *gateCommand) Run(e *terminal.Env) error {
 	report.Gate(e.Stdout, result)
 	code := terminal.ExitPassed
 	switch {
+	case g.interrupted():
+		code = terminal.ExitFailed
 	case result.Verdict == report.GateWorse:
 		code = terminal.ExitThresholds
 	case result.Verdict == report.GateCannotTell && !c.AllowUnclear:
@@ -182,11 +181,21 @@ func (c *gateCommand) sides() (sides [2]*gateSide, err error) {
 	case same && slices.Equal(base.sql, candidate.sql) && base.command == candidate.command:
 		return sides, &engine.Error{Code: engine.CodeInvalid, Message: "The base and the candidate are the same.",
 			Hint: "say what differs: --candidate PATH=VALUE, --candidate-sql, --candidate-command, or a second template"}
+	case (len(base.sql) == 0) != (len(candidate.sql) == 0):
+		return sides, takeBackMissing("--base-sql", "--candidate-sql", "SELECT 1")
+	case (base.command == "") != (candidate.command == ""):
+		return sides, takeBackMissing("--base-command", "--candidate-command", "true")
 	case c.Server != "" && len(base.sql)+len(candidate.sql) > 0:
 		return sides, engine.InvalidField("--candidate-sql", "is for runs in this process",
 			"with --server use --base-command and --candidate-command")
 	}
 	return sides, nil
+}
+
+// takeBackMissing refuses what would be done for one side only: the other one's runs would have it from then on.
+func takeBackMissing(base, candidate, nothing string) error {
+	return engine.InvalidField(candidate, fmt.Sprintf("is given without %s, or the other way around: each run of a side "+
+		"finds what the one before has left", base), fmt.Sprintf("give both; where one side needs nothing, %q", nothing))
 }
 
 // fit makes a template a run of the gate: of its length, and without what judges a single run.
@@ -329,7 +338,9 @@ type gateLoop struct {
 	leftOut []string
 	ended   string // why it ended before it was sure
 	failed  string // of a candidate whose runs fail
-	longest time.Duration
+	// failures of the candidate, one after the other.
+	failures int
+	longest  time.Duration
 }
 
 // order draws the sides of the pairs: of two pairs one begins with the base and one with the candidate, so that what
@@ -398,7 +409,9 @@ func (g *gateLoop) pair(number int, candidateFirst bool) (round compare.Round, w
 	}
 	for _, i := range order {
 		s := g.sides[i]
-		if err := g.setUp(i); err != nil {
+		if err := g.setUp(i); g.interrupted() {
+			return round, "", nil
+		} else if err != nil {
 			return round, "", err
 		}
 		detail, err := g.where.run(g.e, s)
@@ -411,17 +424,10 @@ func (g *gateLoop) pair(number int, candidateFirst bool) (round compare.Round, w
 		sum := detail.Summary
 		g.runs = append(g.runs, report.GateRunOf(number, s.name, sum))
 		if failure := gateFailure(detail); failure != "" {
-			if i == 0 {
-				return round, "", &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{
-					Code: engine.CodeTarget,
-					Message: fmt.Sprintf(
-						"The run of the base failed, so there is nothing to hold the candidate against: %s",
-						failure,
-					),
-				}}
-			}
-			g.failed = failure
-			return round, "", nil
+			return round, fmt.Sprintf("pair %d, %s: %s", number, s.name, failure), g.fails(i, detail, failure)
+		}
+		if i == 1 {
+			g.failures = 0
 		}
 		if !g.c.Quiet {
 			g.show.Line("%s", report.GateRunLine(number, s.name, sum))
@@ -436,6 +442,24 @@ func (g *gateLoop) pair(number int, candidateFirst bool) (round compare.Round, w
 		}
 	}
 	return round, why, nil
+}
+
+// fails takes a run without figures. One of the candidate that fails for the second time in a row makes it worse; a run
+// that somebody has stopped says nothing of anybody.
+func (g *gateLoop) fails(side int, d *engine.RunDetail, why string) error {
+	var message string
+	switch {
+	case d.Status == engine.StatusCancelled:
+		message = fmt.Sprintf("The run of the %s was stopped, and with it the gate: %s", g.sides[side].name, why)
+	case side == 0:
+		message = "The run of the base failed, so there is nothing to hold the candidate against: " + why
+	default:
+		if g.failures++; g.failures > 1 {
+			g.failed = why
+		}
+		return nil
+	}
+	return &terminal.ExitError{Code: terminal.ExitFailed, Err: &engine.Error{Code: engine.CodeTarget, Message: message}}
 }
 
 // gateFailure says in a sentence why a run has no figures that could be compared, empty where it has.
@@ -466,10 +490,28 @@ func unusable(s *engine.Summary) string {
 	return ""
 }
 
-// setUp makes the target that of a side.
+// takeBackLimit bounds taking back at the end: what was asked for must not keep an interrupted gate.
+const takeBackLimit = time.Minute
+
+// takeBack leaves the target as the base's, also after an error and an interrupt.
+func (g *gateLoop) takeBack() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.e.Ctx), takeBackLimit)
+	defer cancel()
+	if err := g.setUpWithin(ctx, 0); err != nil {
+		return fmt.Errorf("taking back what the candidate changed: %w", err)
+	}
+	return nil
+}
+
+// setUp makes the target that of a side. It ends with the gate, and with the budget.
 func (g *gateLoop) setUp(i int) error {
+	ctx, cancel := context.WithTimeout(g.e.Ctx, g.c.Budget)
+	defer cancel()
+	return g.setUpWithin(ctx, i)
+}
+
+func (g *gateLoop) setUpWithin(ctx context.Context, i int) error {
 	s := g.sides[i]
-	ctx := context.WithoutCancel(g.e.Ctx)
 	if err := g.where.exec(ctx, s); err != nil {
 		return err
 	}
@@ -477,15 +519,12 @@ func (g *gateLoop) setUp(i int) error {
 		return nil
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", s.command)
+	cmd.WaitDelay = time.Second // what it has started may keep its output open
 	cmd.Stdout, cmd.Stderr = g.e.Stderr, g.e.Stderr
 	cmd.Env = append(os.Environ(), "LOADSTONE_GATE_SIDE="+s.name)
 	if err := cmd.Run(); err != nil {
-		return &engine.Error{
-			Code:    engine.CodeInvalid,
-			Message: fmt.Sprintf("The command of --%s-command failed: %v.", s.name, err),
-			Hint:    "its output stands above",
-			Cause:   err,
-		}
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The command of --%s-command failed: %v.", s.name,
+			cmp.Or(context.Cause(ctx), err)), Hint: "its output stands above", Cause: err}
 	}
 	return nil
 }

@@ -111,23 +111,65 @@ func TestGateOrder(t *testing.T) {
 	}
 }
 
+// TestGateTakesBack: the base's command comes at the end, after an interrupt too; one that fails is said, and one that
+// hangs ends with the budget.
+func TestGateTakesBack(t *testing.T) {
+	t.Parallel()
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	of := func(command string, budget time.Duration) *gateLoop {
+		return &gateLoop{c: &gateCommand{Budget: budget}, e: &terminal.Env{Ctx: interrupted, Stderr: io.Discard},
+			where: &scriptedGate{}, sides: [2]*gateSide{{name: "base", command: command}, {name: "candidate"}}}
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	if err := of("echo $LOADSTONE_GATE_SIDE >> "+log, time.Hour).takeBack(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(log); err != nil || string(text) != "base\n" {
+		t.Errorf("%v: %q", err, text)
+	}
+	if err := of("exit 7", time.Hour).takeBack(); err == nil ||
+		!strings.Contains(err.Error(), "taking back what the candidate changed") {
+		t.Errorf("%v", err)
+	}
+	hangs := of("sleep 60", 50*time.Millisecond)
+	hangs.e.Ctx = t.Context()
+	if err := hangs.setUp(0); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestGateOfRunsThatFail: without a base there is nothing to compare with, a candidate that fails is worse, and runs in
 // which the generator failed are left out.
 func TestGateOfRunsThatFail(t *testing.T) {
 	t.Parallel()
-	fail := func(side string) func(int, string, *engine.RunDetail) {
+	fail := func(side string, status engine.Status, last int) func(int, string, *engine.RunDetail) {
 		return func(n int, s string, d *engine.RunDetail) {
-			if reason := "The table is gone."; s == side && n > 6 {
-				d.Summary.Status, d.Summary.CancellationReason = engine.StatusFailed, &reason
+			if reason := "The table is gone."; s == side && n > 6 && n <= last {
+				d.Status, d.Summary.Status, d.Summary.CancellationReason = status, status, &reason
 			}
 		}
 	}
+	const always = 1000
 	var exit *terminal.ExitError
-	if _, err := gateOf(t, &scriptedGate{spoil: fail("base")}, time.Hour); !errors.As(err, &exit) ||
-		exit.Code != terminal.ExitFailed || !strings.Contains(err.Error(), "The run of the base failed") {
+	if _, err := gateOf(
+		t,
+		&scriptedGate{spoil: fail("base", engine.StatusFailed, always)},
+		time.Hour,
+	); !errors.As(err, &exit) ||
+		exit.Code != terminal.ExitFailed ||
+		!strings.Contains(err.Error(), "The run of the base failed") {
 		t.Errorf("%v", err)
 	}
-	r, err := gateOf(t, &scriptedGate{spoil: fail("candidate")}, time.Hour)
+	_, err := gateOf(t, &scriptedGate{spoil: fail("candidate", engine.StatusCancelled, always)}, time.Hour)
+	if !errors.As(err, &exit) || !strings.Contains(err.Error(), "The run of the candidate was stopped") {
+		t.Errorf("%v", err)
+	}
+	r, err := gateOf(t, &scriptedGate{spoil: fail("candidate", engine.StatusFailed, 7)}, time.Hour)
+	if err != nil || r.Verdict != report.GateSame || len(r.LeftOut) != 1 {
+		t.Errorf("one failure: %v: %s, %q", err, r.Verdict, r.LeftOut)
+	}
+	r, err = gateOf(t, &scriptedGate{spoil: fail("candidate", engine.StatusFailed, always)}, time.Hour)
 	if err != nil || r.Verdict != report.GateWorse || r.Reason != "A run of the candidate failed: The table is gone." {
 		t.Errorf("%v: %s, %s", err, r.Verdict, r.Reason)
 	}
@@ -175,7 +217,9 @@ workload: {plugin: mix, concurrent_connections: 2, duration_seconds: 20, warmup_
 		"an unknown metric": {[]string{"--candidate", "workload.seed=7", "--judge", "p42_ms"}, "there is no metric"},
 		"a search": {[]string{"--candidate", "workload.load_mode=FIND_MAX_CONCURRENCY"},
 			"a gate holds figures at one load"},
-		"SQL on a server": {[]string{"--candidate-sql", "SELECT 1", "--server", "http://127.0.0.1:1", "--token", "x"},
+		"nothing takes back": {[]string{"--candidate-sql", "DROP INDEX x"}, "--base-sql"},
+		"nobody checks out":  {[]string{"--candidate-command", "git checkout x"}, "--base-command"},
+		"SQL on a server": {[]string{"--candidate-sql", "SELECT 1", "--base-sql", "SELECT 2", "--server", "http://127.0.0.1:1", "--token", "x"},
 			"is for runs in this process"},
 	} {
 		var out, errs bytes.Buffer

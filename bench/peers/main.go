@@ -3,8 +3,8 @@
 // pgbench and Loadstone do the same script on the same tables (-script: lookups
 // by primary key, or TPC-B), sysbench its own lookups on a table of the same size, all in one
 // private Postgres, over the same socket (-sockets: unix, tcp), in rounds that take turns, so
-// that a noisy machine is noisy for all. For each kind of socket and number of connections it prints a Markdown table with the
-// medians and ranges over the rounds, and says so when the rounds of a client
+// that a noisy machine is noisy for all. For each kind of socket and number of connections it prints a Markdown table
+// with the medians and ranges over the rounds, and says so when the rounds of a client
 // differ too much for the table to mean anything:
 //
 //	go run ./peers -rounds 5 -seconds 10 -connections 16

@@ -178,11 +178,13 @@ func (r *GateResult) couldSee() string {
 	if worst == nil {
 		return fmt.Sprintf(" At least %d rounds are needed.", compare.MinRounds)
 	}
-	text := fmt.Sprintf(" They could see %.2g %% of %s", *worst.Detectable, worst.Name)
+	text := fmt.Sprintf(" These rounds can show a difference of %.2g %% in %s", *worst.Detectable, worst.Name)
 	if more := moreRounds(r.Rounds); more == nil {
 		text += fmt.Sprintf("; 500 more would not show %.3g %%", r.MaxSlowdownPct)
 	} else if *more > 0 {
 		text += fmt.Sprintf("; %s would show %.3g %%", plural(*more, "more round", "more rounds"), r.MaxSlowdownPct)
+	} else {
+		text += fmt.Sprintf("; the difference is too close to %.3g %% to be told from it", r.MaxSlowdownPct)
 	}
 	return text + "."
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// Outages reads every execution of the run, and the failures and what was delayed once more where there are outages. The
-// load began at a time, was measured from another, and ended at a third; the zero time of an end leaves that to the
-// executions.
+// Outages reads every execution of the run, and the failures and what was delayed once more where there are
+// outages. The load began at a time, was measured from another, and ended at a third; the zero time of an end
+// leaves that to the executions.
 func (f *Results) Outages(
 	ctx context.Context,
 	runID string,

@@ -24,13 +24,13 @@ type Round struct {
 
 // RoundOptions say what a gate is to find out.
 type RoundOptions struct {
-	// LimitPct is the least difference that matters, in percent: a candidate that is surely slower, by this or more as far
-	// as it was measured, is worse.
+	// LimitPct is the least difference that matters, in percent: a candidate that was measured to be slower by this or
+	// more, and surely is by half of it, is worse.
 	LimitPct float64
 	// ErrorLimit is that of error rates, as a fraction.
 	ErrorLimit float64
-	// Judged are the metrics that must be known before the gate may say same or better; a metric that is not among them can
-	// make it worse all the same.
+	// Judged are the metrics that must be known before the gate may say same or better; a metric that is not among
+	// them can make it worse all the same.
 	Judged []string
 }
 
@@ -68,7 +68,7 @@ type RoundMetric struct {
 	// succession differ (one standard deviation), both as Difference is measured.
 	Detectable *float64 `json:"detectable"`
 	Floor      *float64 `json:"floor"`
-	// MoreRounds is how many more rounds would show the limit: 0 when these do, null when 500 would not.
+	// MoreRounds is how many more rounds would tell the limit from half of it: 0 when these do, null when 500 would not.
 	MoreRounds *int    `json:"more_rounds"`
 	Verdict    Verdict `json:"verdict"`
 	// Judged: the gate waits until this metric is known.
@@ -230,15 +230,15 @@ func (m roundMetric) judge(rounds []Round, alpha float64, o RoundOptions) RoundM
 		return out
 	}
 	out.Low, out.High, out.Detectable = m.shown(mean-half), m.shown(mean+half), m.shown(half)
-	out.MoreRounds = moreRounds(n, deviation, limit, alpha)
+	out.MoreRounds = moreRounds(n, deviation, limit/2, alpha)
 	worse, low, high := mean, mean-half, mean+half // positive is worse
 	if m.higher {
 		worse, low, high = -mean, -high, -low
 	}
 	switch {
-	case low > 0 && worse >= limit:
+	case low >= limit/2 && worse >= limit:
 		out.Verdict = Worse
-	case high < 0 && worse <= -limit:
+	case high <= -limit/2 && worse <= -limit:
 		out.Verdict = Better
 	case low > -limit && high < limit:
 		out.Verdict = Same
@@ -271,9 +271,9 @@ func (m roundMetric) floor(a []float64) *float64 {
 	return m.shown(math.Sqrt(squares / float64(len(a)-1)))
 }
 
-// moreRounds is how many more rounds would show a difference of the limit where rounds go on to scatter as they do.
-func moreRounds(n int, deviation, limit, alpha float64) *int {
-	more := sort.Search(maxMoreRounds+1, func(more int) bool { return halfWidth(n+more, deviation, alpha) <= limit })
+// moreRounds is how many more rounds would show a difference where rounds go on to scatter as they do.
+func moreRounds(n int, deviation, difference, alpha float64) *int {
+	more := sort.Search(maxMoreRounds+1, func(more int) bool { return halfWidth(n+more, deviation, alpha) <= difference })
 	if more > maxMoreRounds {
 		return nil
 	}

@@ -19,7 +19,8 @@ type sockets interface {
 	forget(s *slot)
 	// room is where a request may be written. What is there stays until it is sent.
 	room() []byte
-	// send sends a request, at the latest when the loop waits next. What has no room in the socket goes to the loop's full.
+	// send sends a request, at the latest when the loop waits next. What has no room in the socket goes to the loop's
+	// full.
 	send(s *slot, request []byte) error
 	// full waits for room in the slot's socket; emptied says that everything has been sent since.
 	full(s *slot) error
