@@ -66,7 +66,7 @@ func TestASupervisorThatCannotLookSaysSo(t *testing.T) {
 		ctx,
 		Supervision{Guard: true, Log: zerolog.New(&log)},
 	)
-	if n := strings.Count(log.String(), "could not look at the sessions"); n != 1 || err != nil {
+	if n := strings.Count(log.String(), "the sessions of readers could not be read"); n != 1 || err != nil {
 		t.Errorf("said %d times: %s, %v", n, log.String(), err)
 	}
 }
