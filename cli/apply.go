@@ -27,7 +27,8 @@ changes nothing; what no file names stays. A folder is read with its folders, by
 
 A file has one of these:
 
-- kind: connection, with name, driver, dsn, production and access; ${NAME} in the dsn is a variable of the environment
+- kind: connection, with name, driver, dsn, production and access; ${NAME} in the dsn is a variable of the environment.
+  Without production or access, they stay as they are; so does paused of a schedule
 - a template, as loadstone run takes it
 - kind: schedule, with name, template, cron, time_zone, paused and confirm_production
 - stream SQL (.sql), or a list named statements (.yaml): all statements of all files are carried out, or none.

@@ -46,8 +46,8 @@ type connectionDocument struct {
 	Name        string          `yaml:"name"`
 	Driver      string          `yaml:"driver"`
 	DSN         string          `yaml:"dsn"`
-	Description string          `yaml:"description,omitempty"`
-	Production  bool            `yaml:"production,omitempty"`
+	Description *string         `yaml:"description,omitempty"` // left out, both stay as they are
+	Production  *bool           `yaml:"production,omitempty"`
 	Access      *accessDocument `yaml:"access,omitempty"`
 }
 
@@ -58,8 +58,13 @@ type accessDocument struct {
 }
 
 func connectionDocumentOf(c store.Connection) connectionDocument {
-	d := connectionDocument{Kind: kindConnection, Name: c.Name, Driver: c.Driver, DSN: c.DSN, Description: c.Description,
-		Production: c.Production}
+	d := connectionDocument{Kind: kindConnection, Name: c.Name, Driver: c.Driver, DSN: c.DSN}
+	if c.Description != "" {
+		d.Description = &c.Description
+	}
+	if c.Production {
+		d.Production = &c.Production
+	}
 	if c.Access.Restricted {
 		d.Access = &accessDocument{Restricted: true}
 		for _, u := range c.Access.Users {
@@ -71,8 +76,13 @@ func connectionDocumentOf(c store.Connection) connectionDocument {
 
 // request is what a server is sent to save the connection.
 func (d connectionDocument) request(version int64) map[string]any {
-	in := map[string]any{"name": d.Name, "driver": d.Driver, "dsn": d.DSN, "description": d.Description,
-		"production": d.Production}
+	in := map[string]any{"name": d.Name, "driver": d.Driver, "dsn": d.DSN}
+	if d.Description != nil {
+		in["description"] = *d.Description
+	}
+	if d.Production != nil {
+		in["production"] = *d.Production
+	}
 	if d.Access != nil {
 		in["access"] = map[string]any{"restricted": d.Access.Restricted, "users": append([]string{}, d.Access.Users...)}
 	}
@@ -89,19 +99,23 @@ type scheduleDocument struct {
 	Template string   `yaml:"template"`
 	Cron     string   `yaml:"cron"`
 	TimeZone string   `yaml:"time_zone,omitempty"`
-	Paused   bool     `yaml:"paused,omitempty"`
+	Paused   *bool    `yaml:"paused,omitempty"` // left out, it stays as it is
 	Confirm  []string `yaml:"confirm_production,omitempty"`
 }
 
 func scheduleDocumentOf(v engine.Schedule) scheduleDocument {
-	return scheduleDocument{Kind: kindSchedule, Name: v.Name, Template: v.TemplateName, Cron: v.Cron, TimeZone: v.TimeZone,
-		Paused: v.Paused}
+	d := scheduleDocument{Kind: kindSchedule, Name: v.Name, Template: v.TemplateName, Cron: v.Cron, TimeZone: v.TimeZone,
+		Confirm: v.ConfirmedNames}
+	if v.Paused {
+		d.Paused = &v.Paused
+	}
+	return d
 }
 
 // request is what a server is sent to save the schedule.
 func (d scheduleDocument) request(version int64) map[string]any {
 	in := map[string]any{"name": d.Name, "template_name": d.Template, "cron": d.Cron, "time_zone": d.TimeZone,
-		"paused": d.Paused}
+		"paused": d.Paused != nil && *d.Paused}
 	if len(d.Confirm) > 0 {
 		in["confirm_production"] = d.Confirm
 	}
@@ -339,8 +353,8 @@ func (a *applier) apply(files []applyFile) error {
 	return nil
 }
 
-// report prints what became of a resource; changes are nil for a new one.
-func (a *applier) report(kind, name string, isNew bool, changes []string) {
+// report prints what became of a resource; changes are nil for a new one. A note is said of one that is unchanged.
+func (a *applier) report(kind, name string, isNew bool, changes []string, note string) {
 	would := map[bool]string{true: "would be "}[a.dryRun]
 	what := "unchanged"
 	switch {
@@ -352,12 +366,14 @@ func (a *applier) report(kind, name string, isNew bool, changes []string) {
 		what = would + "changed: " + strings.Join(changes, ", ")
 	default:
 		a.unchanged++
+		what += note
 	}
 	_, _ = fmt.Fprintf(a.e.Stdout, "%s %s: %s\n", kind, terminal.Shown(name), terminal.Shown(what))
 }
 
 // save sends a resource, unless this is a dry run or nothing has changed.
-func (a *applier) save(f applyFile, name, path string, isNew bool, changes []string, in map[string]any) error {
+func (a *applier) save(f applyFile, name, path string, isNew bool, changes []string, in map[string]any,
+	note string) error {
 	if !a.dryRun && (isNew || len(changes) > 0) {
 		method := http.MethodPut
 		if isNew {
@@ -367,7 +383,29 @@ func (a *applier) save(f applyFile, name, path string, isNew bool, changes []str
 			return inFile(f.path, err)
 		}
 	}
-	a.report(f.kind, name, isNew, changes)
+	a.report(f.kind, name, isNew, changes, note)
+	return nil
+}
+
+// saveSecret sends a resource that looks as it is, and whose file has a password: no server shows that, so that it
+// compares it itself. It keeps the version of what is equal.
+func (a *applier) saveSecret(f applyFile, name, path string, version int64, in map[string]any) error {
+	if a.dryRun {
+		a.report(f.kind, name, false, nil, "; its password is not compared by --dry-run")
+		return nil
+	}
+	in["version"], in["keep_equal"] = version, true
+	var now struct {
+		Version int64 `json:"version"`
+	}
+	if err := a.do(a.e.Ctx, http.MethodPut, path, in, &now); err != nil {
+		return inFile(f.path, err)
+	}
+	var changes []string
+	if now.Version != version {
+		changes = []string{"password"}
+	}
+	a.report(f.kind, name, false, changes, "")
 	return nil
 }
 
@@ -406,16 +444,22 @@ func (a *applier) connections(files []applyFile) error {
 		d := f.connection
 		at := slices.IndexFunc(list, func(c store.Connection) bool { return c.Name == d.Name })
 		if at < 0 {
-			if err := a.save(f, d.Name, connectionsPath, true, nil, d.request(0)); err != nil {
+			if err := a.save(f, d.Name, connectionsPath, true, nil, d.request(0), ""); err != nil {
 				return err
 			}
 			continue
 		}
 		is := list[at]
+		if d.Description == nil { // the API has no word for leaving it
+			d.Description = &is.Description
+		}
+		hidden := a.secrets.Hide(d.Driver, d.DSN)
 		changes := changed(nil, "driver", is.Driver, d.Driver)
-		changes = changed(changes, "dsn", is.DSN, a.secrets.Hide(d.Driver, d.DSN))
-		changes = changed(changes, "description", is.Description, d.Description)
-		changes = changed(changes, "production", fmt.Sprint(is.Production), fmt.Sprint(d.Production))
+		changes = changed(changes, "dsn", is.DSN, hidden)
+		changes = changed(changes, "description", is.Description, *d.Description)
+		if d.Production != nil {
+			changes = changed(changes, "production", fmt.Sprint(is.Production), fmt.Sprint(*d.Production))
+		}
 		if d.Access != nil {
 			var users []string
 			for _, u := range is.Access.Users {
@@ -427,7 +471,12 @@ func (a *applier) connections(files []applyFile) error {
 				strings.Join(slices.Sorted(slices.Values(d.Access.Users)), " "))
 		}
 		path := connectionsPath + "/" + url.PathEscape(is.ConnectionID)
-		if err := a.save(f, d.Name, path, false, changes, d.request(is.Version)); err != nil {
+		if len(changes) == 0 && hidden != d.DSN {
+			err = a.saveSecret(f, d.Name, path, is.Version, d.request(is.Version))
+		} else {
+			err = a.save(f, d.Name, path, false, changes, d.request(is.Version), "")
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -461,7 +510,7 @@ func (a *applier) templates(files []applyFile) error {
 		}
 		at := slices.IndexFunc(list, func(t store.Template) bool { return t.Name == f.name })
 		if at < 0 {
-			if err := a.save(f, f.name, templatesPath, true, nil, in); err != nil {
+			if err := a.save(f, f.name, templatesPath, true, nil, in, ""); err != nil {
 				return err
 			}
 			continue
@@ -472,13 +521,17 @@ func (a *applier) templates(files []applyFile) error {
 			return inFile(f.path, err)
 		}
 		changes := configChanges(is.Config, checked.Config)
-		// A text with a password is stored without it.
-		if len(changes) == 0 && strings.TrimSpace(is.Source) != strings.TrimSpace(string(f.source)) &&
-			!strings.Contains(is.Source, "***") {
+		in["version"] = is.Version
+		if len(changes) == 0 && strings.TrimSpace(is.Source) != strings.TrimSpace(string(f.source)) {
+			if strings.Contains(is.Source, target.Mask) { // a text with a password is stored without it
+				if err := a.saveSecret(f, f.name, path, is.Version, in); err != nil {
+					return err
+				}
+				continue
+			}
 			changes = []string{"comments or layout"}
 		}
-		in["version"] = is.Version
-		if err := a.save(f, f.name, path, false, changes, in); err != nil {
+		if err := a.save(f, f.name, path, false, changes, in, ""); err != nil {
 			return err
 		}
 	}
@@ -536,12 +589,13 @@ func (a *applier) schedules(files []applyFile) error {
 	if err != nil {
 		return err
 	}
+	production := productionOf{a: a}
 	for _, f := range files {
 		d := f.schedule
 		d.Confirm = append(slices.Clone(d.Confirm), a.confirm...)
 		at := slices.IndexFunc(list, func(v engine.Schedule) bool { return v.Name == d.Name })
 		if at < 0 {
-			if err := a.save(f, d.Name, schedulesPath, true, nil, d.request(0)); err != nil {
+			if err := a.save(f, d.Name, schedulesPath, true, nil, d.request(0), ""); err != nil {
 				return err
 			}
 			continue
@@ -550,12 +604,74 @@ func (a *applier) schedules(files []applyFile) error {
 		changes := changed(nil, "template", is.TemplateName, d.Template)
 		changes = changed(changes, "cron", is.Cron, d.Cron)
 		changes = changed(changes, "time_zone", is.TimeZone, d.TimeZone)
-		changes = changed(changes, "paused", fmt.Sprint(is.Paused), fmt.Sprint(d.Paused))
-		if err := a.save(f, d.Name, schedulePath(is), false, changes, d.request(is.Version)); err != nil {
+		note := ""
+		if d.Paused == nil {
+			d.Paused = &is.Paused
+			if is.Paused {
+				note = "; it is paused, and paused: false resumes it"
+			}
+		}
+		changes = changed(changes, "paused", fmt.Sprint(is.Paused), fmt.Sprint(*d.Paused))
+		missing, err := production.unconfirmed(is, d)
+		if err != nil {
+			return inFile(f.path, err)
+		}
+		if len(missing) > 0 {
+			changes = append(changes, "confirm_production "+strings.Join(missing, " "))
+		}
+		if !*d.Paused && is.Suspended != "" {
+			changes = append(changes, "suspended: "+terminal.OneLine(is.Suspended)+" → resumed")
+		}
+		if err := a.save(f, d.Name, schedulePath(is), false, changes, d.request(is.Version), note); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// productionOf reads which production connections templates use, when a file confirms one.
+type productionOf struct {
+	a         *applier
+	names     []string // of all production connections, once they are read
+	templates []store.Template
+}
+
+// unconfirmed are the names that a file confirms and the schedule does not have: of connections that are production, and
+// that its template uses. Others need no confirmation, and a server keeps none.
+func (p *productionOf) unconfirmed(is engine.Schedule, d scheduleDocument) (missing []string, err error) {
+	for _, name := range d.Confirm {
+		if !slices.Contains(is.ConfirmedNames, name) && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	if p.templates == nil {
+		connections, err := listConnections(p.a.e.Ctx, p.a.do)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range connections {
+			if c.Production {
+				p.names = append(p.names, c.Name)
+			}
+		}
+		if p.templates, err = listTemplates(p.a.e.Ctx, p.a.do); err != nil {
+			return nil, err
+		}
+	}
+	var used []string
+	for _, t := range p.templates {
+		if t.Name == d.Template {
+			for _, c := range t.Config.Connections() {
+				used = append(used, c.Ref.Name)
+			}
+		}
+	}
+	return slices.DeleteFunc(missing, func(name string) bool {
+		return !slices.Contains(p.names, name) || !slices.Contains(used, name)
+	}), nil
 }
 
 // statements applies the files of stream SQL as one group. A server compares them while it applies them, and not

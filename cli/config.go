@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -103,12 +104,29 @@ func (c config) hasSecret(values map[string]any) bool {
 			}
 			continue
 		}
+		if secretValue(value) {
+			return true
+		}
 		for _, secret := range []string{"token", "password", "secret", "key", "url", "join"} {
 			if name == secret || strings.HasSuffix(name, "-"+secret) && !slices.Contains([]string{"public-url", "tls-key",
 				"nodes-key", "query-key", "grafana-url"}, name) {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// passwords finds those of connection strings: user:password@ of an address, and password=… of a list of settings.
+var passwords = regexp.MustCompile(`(?i)[^\s/:@]*:[^\s/@]+@|(password|passwd|pwd|secret|token|private_?key)\s*=\s*\S`)
+
+// secretValue reports whether a value has a password in it, whatever its flag is called.
+func secretValue(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return passwords.MatchString(v)
+	case []any:
+		return slices.ContainsFunc(v, secretValue)
 	}
 	return false
 }

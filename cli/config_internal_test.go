@@ -93,11 +93,24 @@ func TestConfigurationFilesThatAreRefused(t *testing.T) {
 	if _, err := readConfig([]string{"--config=" + path}); err == nil {
 		t.Error("a file that is not there is taken")
 	}
-	if err := os.WriteFile(path, []byte("runs: {token: lst_x}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readConfig([]string{"--config", path}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a token that others read: %v", err)
+	for file, secret := range map[string]bool{
+		"runs: {token: lst_x}": true,
+		"run: {set: ['target.connection.dsn=postgres://u:pw@h/db']}":            true,
+		"gate: {base: ['target.connection.dsn=host=h password=pw']}":            true,
+		"gate: {candidate: 'target.connection.dsn=user:p%40w@account/db'}":      true,
+		"serve: {database-url-file: /run/url, results-database-url: postgres:}": true,
+		"token-file: /run/token\nserver: https://bench.example:8443":            false,
+		"run: {set: ['target.connection.dsn=postgres://u@h:5432/db']}":          false,
+		"serve: {tls-key: /etc/key.pem, listen: ':8443'}":                       false,
+		"runs: {list: {tag: ['team:db', 'owner:ada']}}":                         false,
+	} {
+		if err := os.WriteFile(path, []byte(file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := readConfig([]string{"--config", path})
+		if refused := err != nil && strings.Contains(err.Error(), "chmod 600"); refused != secret {
+			t.Errorf("%q that others read: %v", file, err)
+		}
 	}
 }
 

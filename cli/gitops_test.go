@@ -2,10 +2,13 @@ package cli
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/storage/postgres/postgrestest"
@@ -15,7 +18,8 @@ import (
 // changes, and what get prints is a file that changes nothing either.
 func TestAFolderIsApplied(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	s := serve(t, postgrestest.NewControl(t), filepath.Join(t.TempDir(), "data"))
+	control := postgrestest.NewControl(t)
+	s := serve(t, control, filepath.Join(t.TempDir(), "data"))
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
@@ -77,6 +81,86 @@ func TestAFolderIsApplied(t *testing.T) {
 	out, errs = passed("apply", "-f", folder)
 	wants("the second time", out+errs, "connection shop: unchanged", "template orders: unchanged",
 		"schedule nightly: unchanged", "0 created, 0 changed, 3 unchanged.")
+
+	// A password is told from the one before, though no server shows it.
+	t.Setenv("SHOP_PASSWORD", "another p@ss")
+	out, _ = passed("apply", "-f", folder, "--dry-run")
+	wants("a dry run of a password", out, "connection shop: unchanged; its password is not compared by --dry-run")
+	out, _ = passed("apply", "-f", folder)
+	wants("another password", out, "connection shop: changed: password")
+	out, _ = passed("apply", "-f", folder)
+	wants("another password, again", out, "connection shop: unchanged")
+	inline := filepath.Join(t.TempDir(), "inline.yaml")
+	for i, password := range []string{"one p@ss", "two p@ss", "two p@ss"} {
+		text := strings.NewReplacer("orders", "inline", "connection: shop",
+			"connection: {driver: postgres, dsn: 'postgres://u:"+strings.ReplaceAll(url.QueryEscape(password), "+", "%20")+
+				"@db.example.com/d'}").Replace(orders)
+		if err := os.WriteFile(inline, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _ = passed("templates", "apply", "-f", inline)
+		wants("a template with a password", out, []string{"created", "inline: changed: password", "inline: unchanged"}[i])
+	}
+
+	// What the files do not say stays: the mark, the description and the pause of others.
+	shop := "kind: connection\nname: shop\ndriver: postgres\n" +
+		"dsn: postgres://bench:${SHOP_PASSWORD}@db.example.com:5432/shop\n"
+	write("b/shop.yaml", shop)
+	passed("schedules", "pause", "nightly")
+	out, _ = passed("apply", "-f", folder)
+	wants(
+		"what is not said",
+		out,
+		"connection shop: unchanged",
+		"nightly: unchanged; it is paused, and paused: false resumes",
+	)
+	write("b/shop.yaml", shop+"description: words\n")
+	passed("apply", "-f", folder)
+	if out, _ = passed("connections", "get", "shop"); !strings.Contains(out, "production: true") {
+		t.Errorf("the mark is gone: %s", out)
+	}
+	write("b/shop.yaml", shop+"production: false\n")
+	out, _ = passed("apply", "-f", folder)
+	wants("a mark taken away", out, "connection shop: changed: production true → false")
+	if out, _ = passed("connections", "get", "shop"); !strings.Contains(out, "description: words") {
+		t.Errorf("the description is gone: %s", out)
+	}
+	write("b/shop.yaml", shop+"production: true\ndescription: ''\n")
+	const schedule = "kind: schedule\nname: nightly\ntemplate: orders\ncron: 30 2 * * *\ntime_zone: Europe/Berlin\n"
+	write("c.yml", schedule+"paused: false\nconfirm_production: [shop]\n")
+	out, _ = passed("apply", "-f", folder)
+	wants("a resumed schedule", out, "schedule nightly: changed: paused true → false")
+
+	// A confirmation that is added, and a suspended schedule, are differences.
+	write("a/orders.yaml", strings.Replace(orders, "connection: shop", "connection: other", 1))
+	write("b/other.yaml", strings.Replace(shop, "name: shop", "name: other", 1)+"production: true\n")
+	write("c.yml", schedule+"confirm_production: [shop, nothing]\n")
+	out, _ = passed("apply", "-f", folder)
+	wants("a template of another connection", out, "connection other: created", "schedule nightly: unchanged")
+	write("c.yml", schedule+"confirm_production: [shop, other]\n")
+	out, _ = passed("apply", "-f", folder)
+	wants("a confirmation", out, "schedule nightly: changed: confirm_production other")
+	conn, err := pgx.Connect(t.Context(), control)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), "UPDATE schedules SET suspended_reason = 'ada is locked out', next_due = NULL")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close(t.Context())
+	out, _ = passed("apply", "-f", folder)
+	wants("a suspended schedule", out, "schedule nightly: changed: suspended: ada is locked out → resumed")
+	out, errs = passed("apply", "-f", folder)
+	wants("all of it again", out+errs, "0 created, 0 changed, 4 unchanged.")
+	write("a/orders.yaml", orders)
+	passed("apply", "-f", folder)
+	if err := os.Remove(filepath.Join(folder, "b/other.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SHOP_PASSWORD", "p@ss/word")
+	write("b/shop.yaml", shop+"production: true\n")
+	write("c.yml", schedule+"confirm_production: [shop]\n")
+	passed("apply", "-f", folder)
 	list, _ := passed("schedules", "list")
 	wants("the schedules", list, "nightly", "orders", "30 2 * * *", "Europe/Berlin", "UTC")
 

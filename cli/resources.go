@@ -67,7 +67,7 @@ type SchedulesCommands struct {
 	Starts SchedulesStarts `cmd:"" help:"List what became of a schedule's starts, the newest first."`
 	Apply  SchedulesApply  `cmd:"" help:"Save schedules from files."`
 	Pause  SchedulesPause  `cmd:"" help:"Pause a schedule."`
-	Resume SchedulesResume `cmd:"" help:"Resume a paused or suspended schedule. It is yours then."`
+	Resume SchedulesResume `cmd:"" help:"Resume a paused or suspended schedule. You become its owner."`
 	Delete SchedulesDelete `cmd:"" help:"Delete a schedule. Its runs stay."`
 }
 
@@ -480,12 +480,12 @@ type ConfirmProductionFlag struct {
 // SchedulesPause is loadstone schedules pause.
 type SchedulesPause struct {
 	NamedResource
-	ConfirmProductionFlag
+	Confirm []string `name:"confirm-production" sep:"none" hidden:"" help:"Of no use: pausing loads nothing."`
 }
 
 // Run pauses the schedule.
 func (c SchedulesPause) Run(e *terminal.Env, do APICall) error {
-	return changePause(e, do, c.Name, c.Confirm, true)
+	return changePause(e, do, c.Name, nil, true)
 }
 
 // SchedulesResume is loadstone schedules resume.
@@ -505,7 +505,7 @@ func changePause(e *terminal.Env, do APICall, name string, confirm []string, pau
 		return err
 	}
 	d := scheduleDocumentOf(v)
-	d.Paused, d.Confirm = paused, confirm
+	d.Paused, d.Confirm = &paused, confirm
 	if err := do(e.Ctx, http.MethodPut, schedulePath(v), d.request(v.Version), &v); err != nil {
 		return err
 	}

@@ -13,13 +13,18 @@ type Schedule struct {
 	NextDue Time `json:"next_due" doc:"When the next run is due; null while the schedule is paused or suspended."`
 	// Confirmed are the ids of the production connections whose load the owner has confirmed.
 	Confirmed []string `json:"-"`
-	OwnerID   string   `json:"owner_id"`
-	Owner     string   `json:"owner" doc:"The user in whose name runs start: whoever saved the schedule last."`
-	Suspended string   `json:"suspended_reason,omitempty" doc:"Why no run starts; whoever saves the schedule resumes it."`
-	Version   int64    `json:"version"`
-	UpdatedBy string   `json:"updated_by"`
-	CreatedAt Time     `json:"created_at"`
-	UpdatedAt Time     `json:"updated_at"`
+	// ConfirmedNames are the names of those that there are.
+	ConfirmedNames []string `json:"confirmed_production,omitempty" doc:"The production connections whose load the owner has confirmed, by name."`
+	// TemplateVersion is the version of the template whose use was checked; 0 for any. A store saves no schedule of
+	// another, and does not keep it.
+	TemplateVersion int64  `json:"-"`
+	OwnerID         string `json:"owner_id"`
+	Owner           string `json:"owner" doc:"The user in whose name runs start: whoever saved the schedule last."`
+	Suspended       string `json:"suspended_reason,omitempty" doc:"Why no run starts; whoever saves the schedule resumes it."`
+	Version         int64  `json:"version"`
+	UpdatedBy       string `json:"updated_by"`
+	CreatedAt       Time   `json:"created_at"`
+	UpdatedAt       Time   `json:"updated_at"`
 	// Last is the newest start; nil before the first.
 	Last *ScheduledStart `json:"last" doc:"The newest start; null before the first."`
 }

@@ -456,7 +456,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	go func() {
 		defer close(scheduled)
 		if s.opts.Schedules != nil {
-			s.opts.Schedules.Run(scheduling, s.api.ScheduleStarter())
+			s.opts.Schedules.Run(scheduling, s.api.ScheduleStarter(s.opts.Schedules))
 		}
 	}()
 	defer func() { endScheduling(); <-scheduled }() // also where the listener ends by itself

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/loadstone-db/loadstone/engine/run/schedule"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
@@ -26,6 +27,9 @@ func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (
 	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, auth.ScopeAdmin, expires)
 	return secret, err
 }
+
+// Starter starts the runs of schedules.
+func (s *Server) Starter() schedule.Starter { return s.api.ScheduleStarter(s.opts.Schedules) }
 
 // Judged lists the kinds of work that are judged again when rights change.
 func (s *Server) Judged() (kinds []string) {

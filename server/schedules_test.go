@@ -226,3 +226,104 @@ func TestAScheduledMatrix(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestATemplateChangedBySomebodyElse suspends the schedules of others: a schedule does with its owner's rights what its
+// owner has seen. Whoever owns it may go on, and confirms production again.
+func TestATemplateChangedBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	s := scheduling(t)
+	c, tpl := s.fresh(1)
+	s.as("root", "PUT", "/api/connections/"+c.ConnectionID, map[string]any{"name": c.Name, "driver": "postgres",
+		"dsn": c.DSN, "production": true}).want(t, http.StatusOK)
+	in := map[string]any{"name": "nightly", "template_id": tpl.TemplateID, "cron": "@daily", "confirm_production": c.Name}
+	v := s.create("ada", in)
+	if !slices.Equal(v.ConfirmedNames, []string{c.Name}) {
+		t.Errorf("%v is confirmed", v.ConfirmedNames)
+	}
+	path := "/api/v1/schedules/" + v.ScheduleID
+	config := scenario(tpl.Name)
+	config["target"].(map[string]any)["connection"] = c.Name
+	change := func(who string, clients int) {
+		t.Helper()
+		config["workload"].(map[string]any)["concurrent_connections"] = clients
+		tpl = decode[store.Template](t, s.as(who, "PUT", "/api/templates/"+tpl.TemplateID,
+			map[string]any{"config": config, "version": tpl.Version}).want(t, http.StatusOK))
+	}
+	change("ada", 3)
+	if v = s.read(v.ScheduleID); v.Suspended != "" {
+		t.Errorf("the owner's own change suspends it: %s", v.Suspended)
+	}
+	config["description"] = "words"
+	change("root", 3)
+	if v = s.read(v.ScheduleID); v.Suspended != "" {
+		t.Errorf("a description suspends it: %s", v.Suspended)
+	}
+	before := v // as a server has read it that starts it in this moment
+	change("root", 700)
+	if v = s.read(v.ScheduleID); !strings.Contains(v.Suspended, "changed by root") || !v.NextDue.IsZero() ||
+		len(v.ConfirmedNames) > 0 {
+		t.Errorf("%+v", v)
+	}
+	var started bool
+	err := s.srv.Starter().StartScheduled(t.Context(), before, func(string, string) error { started = true; return nil })
+	if started || err == nil || !strings.Contains(err.Error(), "changed by root") {
+		t.Errorf("a start under way: %v, started: %t", err, started)
+	}
+	again := map[string]any{"name": "nightly", "template_id": tpl.TemplateID, "cron": "@daily", "version": v.Version}
+	s.as("ada", "PUT", path, again).problem(t, 422, engine.CodeInvalid)
+	again["confirm_production"] = c.Name
+	v = decode[engine.Schedule](t, s.as("ada", "PUT", path, again).want(t, http.StatusOK))
+	if v.Suspended != "" || v.NextDue.IsZero() {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestPausing a schedule needs neither its template nor the confirmation of a load, and leaves it to its owner.
+func TestPausing(t *testing.T) {
+	t.Parallel()
+	s := scheduling(t)
+	c, tpl := s.fresh(1)
+	v := s.create("ada", map[string]any{"name": "nightly", "template_id": tpl.TemplateID, "cron": "@daily"})
+	path := "/api/v1/schedules/" + v.ScheduleID
+	s.as("root", "PUT", "/api/connections/"+c.ConnectionID, map[string]any{"name": c.Name, "driver": "postgres",
+		"dsn": c.DSN, "production": true}).want(t, http.StatusOK)
+	in := map[string]any{"name": "nightly", "template_name": tpl.Name, "cron": "@daily", "paused": true, "version": 1}
+	s.as("bob", "PUT", path, in).problem(t, 403, engine.CodeForbidden)
+	for range 2 { // pausing what is paused is no other thing
+		v = decode[engine.Schedule](t, s.as("root", "PUT", path, in).want(t, http.StatusOK))
+		if !v.Paused || !v.NextDue.IsZero() || v.Owner != "ada" || v.UpdatedBy != "root" {
+			t.Errorf("%+v", v)
+		}
+		in["version"] = v.Version
+	}
+	in["cron"] = "@weekly"
+	s.as("root", "PUT", path, in).problem(t, 422, engine.CodeInvalid) // it does more than pause
+	in["cron"], in["paused"] = "@daily", false
+	s.as("root", "PUT", path, in).problem(t, 422, engine.CodeInvalid)
+}
+
+// TestAnEqualConnectionIsKept when a client asks for that, and another password is not equal.
+func TestAnEqualConnectionIsKept(t *testing.T) {
+	t.Parallel()
+	o := own(t)
+	c, _ := o.fresh(1)
+	put := func(dsn string, keep bool) store.Connection {
+		t.Helper()
+		return decode[store.Connection](t, o.as("ada", "PUT", "/api/connections/"+c.ConnectionID, map[string]any{
+			"name": c.Name, "driver": "postgres", "dsn": dsn, "keep_equal": keep}).want(t, http.StatusOK))
+	}
+	other := strings.Replace(restrictedDSN, "pw", "another", 1)
+	for i, step := range []struct {
+		dsn     string
+		keep    bool
+		version int64
+	}{{restrictedDSN, true, 1}, {c.DSN, true, 1}, {restrictedDSN, false, 2}, {other, true, 3}, {other, true, 3}} {
+		if got := put(step.dsn, step.keep); got.Version != step.version || strings.Contains(got.DSN, "another") {
+			t.Errorf("%d: version %d, not %d: %s", i, got.Version, step.version, got.DSN)
+		}
+	}
+	_, dsn, err := o.store.OpenDSN(t.Context(), engine.ConnectionRef{ID: c.ConnectionID})
+	if err != nil || dsn.Reveal() != other {
+		t.Errorf("%s, %v", dsn.Reveal(), err)
+	}
+}

@@ -6,6 +6,7 @@ set -uo pipefail
 : "${GATE_TEMPLATE:?is the template of the runs}"
 report=${GATE_REPORT:-$PWD/loadstone-gate}
 mkdir -p "$report"
+rm -f "$report"/gate.{json,xml,md} "$report/comment.md" # of a job before
 args=("$GATE_TEMPLATE")
 [ -z "${GATE_CANDIDATE_TEMPLATE:-}" ] || args+=("$GATE_CANDIDATE_TEMPLATE")
 # Fields are lines; they may have spaces and quotes.
@@ -16,6 +17,23 @@ fields() {
 }
 fields --base "${GATE_BASE:-}"
 fields --candidate "${GATE_CANDIDATE:-}"
+fields --base-file "${GATE_BASE_FILE:-}"
+fields --candidate-file "${GATE_CANDIDATE_FILE:-}"
+# An address has a password: it goes by a file that only this user reads, as other users see arguments.
+address() {
+  [ -n "$2" ] || return 0
+  if [ -z "${secrets:-}" ]; then
+    secrets=$(mktemp -d) || exit 1
+    trap 'rm -rf "$secrets"' EXIT
+  fi
+  (umask 077 && printf '%s\n' "$2" > "$secrets/$3") || exit 1
+  args+=("$1" "target.connection.dsn=$secrets/$3")
+}
+{ traced=$-; set +x; } 2>/dev/null
+address --base-file "${GATE_BASE_DSN:-}" base
+address --candidate-file "${GATE_CANDIDATE_DSN:-}" candidate
+unset GATE_BASE_DSN GATE_CANDIDATE_DSN
+case $traced in *x*) set -x ;; esac
 [ -z "${GATE_BASE_COMMAND:-}" ] || args+=(--base-command "$GATE_BASE_COMMAND")
 [ -z "${GATE_CANDIDATE_COMMAND:-}" ] || args+=(--candidate-command "$GATE_CANDIDATE_COMMAND")
 [ "${GATE_ALLOW_UNCLEAR:-false}" != true ] || args+=(--allow-unclear)
@@ -34,7 +52,7 @@ if [ -n "${GITHUB_ACTIONS:-}" ]; then
     0) ;;
     3) echo "::error title=Loadstone::The candidate is slower. The job's summary has the figures." ;;
     5) echo "::warning title=Loadstone::The gate cannot tell. Give it a longer budget, or a quieter runner." ;;
-    *) echo "::error title=Loadstone::The gate did not work; see the log." ;;
+    *) echo "::error title=Loadstone::The gate failed; see the log." ;;
   esac
 fi
 

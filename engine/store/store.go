@@ -287,6 +287,8 @@ type Template struct {
 	CreatedBy string      `json:"created_by,omitempty"`
 	CreatedAt engine.Time `json:"created_at"`
 	UpdatedAt engine.Time `json:"updated_at"`
+	// Editor is who changes it, on the way into the store: schedules of others are suspended then. Without an id, all are.
+	Editor engine.Actor `json:"-"`
 }
 
 // Connection is a saved connection.

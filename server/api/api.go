@@ -100,6 +100,8 @@ type ConnectionStore interface {
 	DeleteConnection(ctx context.Context, id string, version int64) error
 	// OpenDSN returns the unsealed DSN for a reference: by id, by name where there is none, or unsealed.
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver string, dsn secret.Secret, err error)
+	// OpenURL returns the unsealed address of a rule.
+	OpenURL(ctx context.Context, r engine.Rule) (secret.Secret, error)
 	// ResultsConnection is the one to which servers take results; zero where they take none.
 	ResultsConnection(ctx context.Context) (store.ResultsConnection, error)
 }

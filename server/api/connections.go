@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type ConnectionInput struct {
 type ConnectionChange struct {
 	ConnectionInput
 	Version int64 `json:"version,omitempty" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when it has been changed since. Without it, what is not named here stays as somebody else may have made it meanwhile."`
+	// KeepEqual lets a client that knows the password, and reads none, send it as often as it likes.
+	KeepEqual bool `json:"keep_equal,omitempty" doc:"Save nothing, and keep the version, when the connection is all of this already, its password too."`
 }
 
 type connectionCreate struct{ Body ConnectionInput }
@@ -208,16 +211,32 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if err := a.authorizeResultsChange(ctx, old, strings.TrimSpace(in.Body.Name), in.Body.Driver, dsn); err != nil {
 		return nil, err
 	}
-	c, err := a.Store.SaveConnection(ctx,
-		store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
-			FullDSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production,
-			// What was judged above is what is replaced, and nothing that came between.
-			Version: old.Version})
+	c := store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
+		FullDSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production,
+		// What was judged above is what is replaced, and nothing that came between.
+		Version: old.Version}
+	if in.Body.KeepEqual {
+		if same, err := a.sameConnection(ctx, old, c); same || err != nil {
+			return &body[store.Connection]{a.hideConnection(old)}, err
+		}
+	}
+	c, err = a.Store.SaveConnection(ctx, c)
 	if err != nil {
 		return nil, notFoundAs(err, "connection", in.ID)
 	}
 	a.audit.Record(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
+}
+
+// sameConnection reports whether a saved connection is what it shall be, its password included.
+func (a *API) sameConnection(ctx context.Context, old, c store.Connection) (bool, error) {
+	if old.Name != c.Name || old.Driver != c.Driver || old.Description != c.Description ||
+		old.Production != c.Production ||
+		!reflect.DeepEqual(old.Access, c.Access) {
+		return false, nil
+	}
+	_, saved, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{ID: old.ConnectionID})
+	return err == nil && saved.Reveal() == c.FullDSN.Reveal(), err
 }
 
 // production is whether a connection is it after a change. Whoever may change it may say so; that it is not any more,

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -31,6 +32,8 @@ type Schedules interface {
 	Schedule(ctx context.Context, id string) (engine.Schedule, error)
 	// Save creates a schedule, or changes that of its id and version, whose owner the user becomes.
 	Save(ctx context.Context, v engine.Schedule, by store.User) (engine.Schedule, error)
+	// Pause pauses the schedule of that id and version, which keeps its owner.
+	Pause(ctx context.Context, v engine.Schedule, by store.User) (engine.Schedule, error)
 	DeleteSchedule(ctx context.Context, id string) error
 	ScheduledStarts(ctx context.Context, id string, limit int) ([]engine.ScheduledStart, error)
 	auth.Schedules
@@ -104,7 +107,9 @@ func RegisterSchedules(a *API, s Schedules) {
 		http.StatusNotFound), h.get)
 	change := NewOperation(http.MethodPut, scheduleBase+"/{id}", "update-schedule", scheduleTag,
 		"Change, pause or resume a schedule", http.StatusNotFound, http.StatusConflict)
-	change.Description = "It is for the owner and admins. Whoever saves a schedule owns it; a suspended one is resumed."
+	change.Description = "It is for the owner and admins. Whoever saves a schedule owns it; a suspended one is resumed. " +
+		"A change that only pauses it needs no right to its connections, and leaves it to its owner. " +
+		"When somebody else changes what the template does, the schedule is suspended."
 	Handle(a, change, h.change)
 	remove := NewOperation(http.MethodDelete, scheduleBase+"/{id}", "delete-schedule", scheduleTag,
 		"Delete a schedule; its runs stay", http.StatusNotFound)
@@ -148,7 +153,30 @@ func (h scheduleHandlers) change(ctx context.Context, in *scheduleChangeInput) (
 		return nil, err
 	}
 	old.Version = in.Body.Version
+	if onlyPauses(old, in.Body.ScheduleInput) {
+		return h.pause(ctx, old)
+	}
 	return h.save(ctx, old, in.Body.ScheduleInput, "schedule.update")
+}
+
+// onlyPauses reports whether a change does nothing but pause a schedule. One that is paused, and whose production is to
+// be confirmed, is saved.
+func onlyPauses(old engine.Schedule, in ScheduleInput) bool {
+	return in.Paused && (!old.Paused || len(in.ConfirmProduction) == 0) && in.Name == old.Name && in.Cron == old.Cron &&
+		cmp.Or(in.TimeZone, time.UTC.String()) == old.TimeZone &&
+		(in.TemplateID == old.TemplateID && in.TemplateName == "" ||
+			in.TemplateName == old.TemplateName && in.TemplateID == "")
+}
+
+// pause stops the starts of a schedule. Nobody has to be allowed its load for that.
+func (h scheduleHandlers) pause(ctx context.Context, old engine.Schedule) (*body[engine.Schedule], error) {
+	user := h.a.identity(ctx).User
+	v, err := h.s.Pause(ctx, old, user)
+	if err != nil {
+		return nil, err
+	}
+	h.a.audit.Record(ctx, user.UserID, "schedule.update", v.ScheduleID, v.Name+": paused")
+	return &body[engine.Schedule]{v}, nil
 }
 
 // owned is a schedule that the caller may change.
@@ -170,7 +198,12 @@ func (h scheduleHandlers) save(ctx context.Context, old engine.Schedule, in Sche
 	if _, err := schedule.Parse(in.Cron, in.TimeZone); err != nil {
 		return nil, err
 	}
-	scenario, err := h.a.resolve(ctx, ScenarioInput{TemplateID: in.TemplateID, TemplateName: in.TemplateName})
+	// The version is read first: when the template is changed meanwhile, nothing is saved.
+	saved, err := h.a.template(ctx, in.TemplateID, in.TemplateName)
+	if err != nil {
+		return nil, err
+	}
+	scenario, err := h.a.resolve(ctx, ScenarioInput{TemplateID: saved.TemplateID})
 	if err != nil {
 		return nil, err
 	}
@@ -191,9 +224,17 @@ func (h scheduleHandlers) save(ctx context.Context, old engine.Schedule, in Sche
 	if err := auth.CheckConfirmed(unconfirmed, in.ConfirmProduction); err != nil {
 		return nil, err
 	}
-	v, err := h.s.Save(ctx, engine.Schedule{ScheduleID: old.ScheduleID, Version: old.Version, Name: in.Name,
-		TemplateID: scenario.TemplateID, Cron: in.Cron, TimeZone: in.TimeZone, Paused: in.Paused,
-		Confirmed: confirmed}, user)
+	v, err := h.s.Save(ctx, engine.Schedule{
+		ScheduleID:      old.ScheduleID,
+		Version:         old.Version,
+		Name:            in.Name,
+		TemplateID:      scenario.TemplateID,
+		TemplateVersion: saved.Version,
+		Cron:            in.Cron,
+		TimeZone:        in.TimeZone,
+		Paused:          in.Paused,
+		Confirmed:       confirmed,
+	}, user)
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +269,31 @@ func (h scheduleHandlers) times(_ context.Context, in *scheduleTimesInput) (*bod
 }
 
 // ScheduleStarter returns what starts the runs of schedules, in the names of their owners.
-func (a *API) ScheduleStarter() schedule.Starter { return scheduleStarter{a} }
+func (a *API) ScheduleStarter(s Schedules) schedule.Starter { return scheduleStarter{a, s} }
 
-type scheduleStarter struct{ a *API }
+type scheduleStarter struct {
+	a *API
+	s Schedules
+}
+
+// unchanged is an error when a schedule was changed or suspended since v was read: a change of its template by somebody
+// else suspends it in the same moment, so that what was read of the template before is what the owner knows.
+func (s scheduleStarter) unchanged(ctx context.Context, v engine.Schedule) error {
+	now, err := s.s.Schedule(ctx, v.ScheduleID)
+	switch {
+	case err != nil:
+		return err
+	case now.Suspended != "":
+		return &engine.Error{
+			Code:    engine.CodeConflict,
+			Message: "The schedule was suspended meanwhile: " + now.Suspended + ".",
+		}
+	case now.Version != v.Version:
+		return &engine.Error{Code: engine.CodeConflict, Message: "The schedule was changed while its run was being started.",
+			Hint: "The next run starts as it is now."}
+	}
+	return nil
+}
 
 // StartScheduled implements schedule.Starter.
 func (s scheduleStarter) StartScheduled(ctx context.Context, v engine.Schedule,
@@ -241,6 +304,9 @@ func (s scheduleStarter) StartScheduled(ctx context.Context, v engine.Schedule,
 	}
 	ctx = auth.WithIdentity(ctx, auth.Identity{User: owner}) // whose actions the audit log has
 	scenario, err := s.a.resolve(ctx, ScenarioInput{TemplateID: v.TemplateID})
+	if err == nil {
+		err = s.unchanged(ctx, v)
+	}
 	if err != nil {
 		return err
 	}

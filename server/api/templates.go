@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -36,6 +37,8 @@ type templateUpdate struct {
 	Body struct {
 		TemplateInput
 		Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since."`
+		// KeepEqual is as for connections.
+		KeepEqual bool `json:"keep_equal,omitempty" doc:"Save nothing, and keep the version, when the template says all of this already, passwords too. Comments are not compared."`
 	}
 }
 
@@ -190,6 +193,13 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	if t.Access, err = a.access(ctx, old.Access, in.Body.Access); err != nil {
 		return nil, err
 	}
+	if in.Body.KeepEqual && reflect.DeepEqual(t.Access, old.Access) {
+		if same, err := a.sameTemplate(ctx, old.Config, t.Config); same || err != nil {
+			return &body[store.Template]{a.withSource(old)}, err
+		}
+	}
+	user := a.identity(ctx).User
+	t.Editor = engine.Actor{ID: user.UserID, Name: user.Name}
 	saved, err := a.Store.UpdateTemplate(ctx, t)
 	if errors.Is(err, store.ErrConflict) {
 		if now, rerr := a.Store.Template(ctx, in.ID); rerr == nil && now.Version != in.Body.Version {
@@ -202,6 +212,45 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	}
 	a.audit.Record(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
 	return &body[store.Template]{a.withSource(saved)}, nil
+}
+
+// sameTemplate reports whether two scenarios are the same, passwords included.
+func (a *API) sameTemplate(ctx context.Context, old, s engine.Scenario) (bool, error) {
+	texts := make([]string, 2)
+	for i, shown := range []engine.Scenario{old.Clone(), s.Clone()} {
+		a.hideScenario(&shown)
+		text, err := json.Marshal(shown)
+		if err != nil {
+			return false, fmt.Errorf("comparing templates: %w", err)
+		}
+		texts[i] = string(text)
+	}
+	if texts[0] != texts[1] {
+		return false, nil
+	}
+	of, with := old.Connections(), s.Connections()
+	for i := range of {
+		if !of[i].Ref.Inline() {
+			continue
+		}
+		_, one, err := a.Store.OpenDSN(ctx, *of[i].Ref)
+		if err != nil {
+			return false, err
+		}
+		if _, other, err := a.Store.OpenDSN(ctx, *with[i].Ref); err != nil || one.Reveal() != other.Reveal() {
+			return false, err
+		}
+	}
+	for i := range old.Rules {
+		one, err := a.Store.OpenURL(ctx, old.Rules[i])
+		if err != nil {
+			return false, err
+		}
+		if other, err := a.Store.OpenURL(ctx, s.Rules[i]); err != nil || one.Reveal() != other.Reveal() {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func versionConflict(current int64) error {

@@ -24,8 +24,9 @@ type ScheduleStore struct{ Pool *pgxpool.Pool }
 
 const (
 	scheduleColumns = `s.schedule_id, s.schedule_name, s.template_id, t.template_name, s.cron, s.time_zone, s.paused,
-		s.next_due, s.confirmed, s.owner_id, s.owner, s.suspended_reason, s.version, s.updated_by, s.created_at,
-		s.updated_at`
+		s.next_due, s.confirmed, ARRAY(SELECT c.connection_name FROM connections c
+			WHERE c.connection_id = ANY(s.confirmed) ORDER BY c.connection_name COLLATE "C"),
+		s.owner_id, s.owner, s.suspended_reason, s.version, s.updated_by, s.created_at, s.updated_at`
 	startColumns = `st.schedule_id, st.due_at, st.outcome, coalesce(st.run_id, ''), coalesce(st.matrix_id, ''), st.missed,
 		st.reason, st.noted_at`
 	fromSchedules = ` FROM schedules s JOIN test_templates t USING (template_id) `
@@ -36,7 +37,8 @@ const (
 func scheduleScan(row pgx.CollectableRow) (v engine.Schedule, err error) {
 	var next *time.Time
 	err = row.Scan(&v.ScheduleID, &v.Name, &v.TemplateID, &v.TemplateName, &v.Cron, &v.TimeZone, &v.Paused, &next,
-		&v.Confirmed, &v.OwnerID, &v.Owner, &v.Suspended, &v.Version, &v.UpdatedBy, &v.CreatedAt.Time, &v.UpdatedAt.Time)
+		&v.Confirmed, &v.ConfirmedNames, &v.OwnerID, &v.Owner, &v.Suspended, &v.Version, &v.UpdatedBy, &v.CreatedAt.Time,
+		&v.UpdatedAt.Time)
 	v.NextDue = instant(next)
 	v.CreatedAt, v.UpdatedAt = engine.At(v.CreatedAt.Time), engine.At(v.UpdatedAt.Time)
 	return v, err
@@ -100,6 +102,9 @@ func (s ScheduleStore) CreateSchedule(ctx context.Context, v engine.Schedule) (e
 	id := uuid.NewString()
 	var saved []engine.Schedule
 	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := checkedTemplate(ctx, tx, v); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `INSERT INTO schedules (schedule_id, schedule_name, template_id, cron, time_zone, paused,
 				next_due, confirmed, owner_id, owner, updated_by)
 			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE (SELECT count(*) FROM schedules) < $12`,
@@ -118,6 +123,37 @@ func (s ScheduleStore) CreateSchedule(ctx context.Context, v engine.Schedule) (e
 		return v, savingSchedule(v, err)
 	}
 	return saved[0], nil
+}
+
+// checkedTemplate is an error when a template is another than the one whose use was checked. It stays as it is until tx
+// ends.
+func checkedTemplate(ctx context.Context, tx pgx.Tx, v engine.Schedule) error {
+	if v.TemplateVersion == 0 {
+		return nil
+	}
+	var version int64
+	err := tx.QueryRow(ctx, "SELECT version FROM test_templates WHERE template_id = $1 FOR SHARE", v.TemplateID).
+		Scan(&version)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return dberr.NotFound("template", v.TemplateID)
+	case err == nil && version != v.TemplateVersion:
+		return dberr.Conflict("The template was changed while the schedule was saved.", "Look at it, and save again.")
+	}
+	return err
+}
+
+// suspendOthers suspends the schedules of a template whose owners have not made the change: its runs would do what
+// somebody else has written, with the rights of the owner. What was confirmed was another load.
+func suspendOthers(ctx context.Context, tx pgx.Tx, templateID string, by engine.Actor) error {
+	who := "somebody else"
+	if by.Name != "" {
+		who = by.Name
+	}
+	_, err := tx.Exec(ctx, `UPDATE schedules SET suspended_reason = $3, next_due = NULL, confirmed = '{}'
+		WHERE template_id = $1 AND owner_id <> $2`, templateID, by.ID, store.CleanText("the template was changed by "+who+
+		", who does not own the schedule; look at it, and save the schedule again"))
+	return err
 }
 
 // savingSchedule is the error of a schedule that could not be saved.
@@ -140,12 +176,16 @@ func (s ScheduleStore) UpdateSchedule(ctx context.Context, v engine.Schedule) (e
 	}
 	var saved []engine.Schedule
 	err = pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := checkedTemplate(ctx, tx, v); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `UPDATE schedules SET schedule_name = $3, template_id = $4, cron = $5, time_zone = $6,
 				paused = $7, next_due = $8, confirmed = $9, owner_id = $10, owner = $11, updated_by = $12,
-				suspended_reason = '', version = version + 1, updated_at = clock_timestamp()
+				suspended_reason = $13, version = version + 1, updated_at = clock_timestamp()
 			WHERE schedule_id = $1 AND version = $2`,
 			v.ScheduleID, v.Version, v.Name, v.TemplateID, v.Cron, v.TimeZone, v.Paused, stamp(v.NextDue.Time),
-			append([]string{}, v.Confirmed...), v.OwnerID, store.CleanText(v.Owner), store.CleanText(v.UpdatedBy))
+			append([]string{}, v.Confirmed...), v.OwnerID, store.CleanText(v.Owner), store.CleanText(v.UpdatedBy),
+			store.CleanText(v.Suspended))
 		if err == nil && tag.RowsAffected() == 1 {
 			saved, err = listSchedules(ctx, tx, "WHERE s.schedule_id = $1", v.ScheduleID)
 		}

@@ -233,3 +233,39 @@ func TestOldStartsGo(t *testing.T) {
 		t.Errorf("without a next time: %+v, %v", now, err)
 	}
 }
+
+// TestAScheduleOfAnotherTemplate than the one that was checked is not saved.
+func TestAScheduleOfAnotherTemplate(t *testing.T) {
+	t.Parallel()
+	s, _, v := scheduled(t)
+	tpl, err := s.Template(t.Context(), v.TemplateID)
+	must(t, err)
+	tpl.Config.Workload.ConcurrentConnections, tpl.Editor = 7, engine.Actor{ID: "u", Name: "ada"}
+	tpl, err = s.UpdateTemplate(t.Context(), tpl)
+	must(t, err)
+	v.TemplateVersion = tpl.Version - 1
+	if _, err := s.UpdateSchedule(t.Context(), v); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("a change: %v", err)
+	}
+	twice := v
+	twice.Name = "twice"
+	if _, err := s.CreateSchedule(t.Context(), twice); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("a new one: %v", err)
+	}
+	v.TemplateVersion = tpl.Version
+	now, err := s.UpdateSchedule(t.Context(), v)
+	must(t, err)
+	tpl.Config.Workload.ConcurrentConnections, tpl.Editor = 8, engine.Actor{}
+	_, err = s.UpdateTemplate(t.Context(), tpl)
+	must(t, err)
+	if now, err = s.Schedule(
+		t.Context(),
+		now.ScheduleID,
+	); err != nil ||
+		!strings.Contains(now.Suspended, "somebody else") {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if now, err = s.UpdateSchedule(t.Context(), now); err != nil || now.Suspended == "" {
+		t.Errorf("pausing what is suspended resumes it: %+v, %v", now, err)
+	}
+}

@@ -141,6 +141,12 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 		if err := LockReplayedRun(ctx, tx, t.Config); err != nil {
 			return err
 		}
+		var same bool // what its runs do
+		err := tx.QueryRow(ctx, `SELECT config - '{name,description}'::text[] = $2::jsonb - '{name,description}'::text[]
+			FROM test_templates WHERE template_id = $1 FOR NO KEY UPDATE`, t.TemplateID, config).Scan(&same)
+		if err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx,
 			`UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
 				access = $7, version = version + 1, updated_at = now()
@@ -148,6 +154,9 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 			t.TemplateID, t.Version, t.Name, t.Description, config, source, t.Access)
 		if err == nil {
 			saved, err = pgx.CollectRows(rows, toTemplate)
+		}
+		if err == nil && len(saved) == 1 && !same {
+			err = suspendOthers(ctx, tx, t.TemplateID, t.Editor)
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,9 @@ const (
 	mailTimeout   = 30 * time.Second
 	maxRecipients = 50
 	maxMailText   = 500
-	mailURLHint   = "write smtp://HOST:587 for STARTTLS, or smtps://HOST:465 for TLS"
+	// maxMailAnswers bounds what a mail server says in a session, TLS included.
+	maxMailAnswers = 128 << 10
+	mailURLHint    = "write smtp://HOST:587 for STARTTLS, or smtps://HOST:465 for TLS"
 )
 
 // parseMailURL reads the address of a mail server.
@@ -118,6 +121,7 @@ type mailer struct {
 	url      *url.URL
 	port     string
 	password secret.Secret
+	hidden   []string // the password in every form in which it is sent
 	egress   *egress.Policy
 	roots    *x509.CertPool
 }
@@ -127,7 +131,12 @@ func newMailer(h Hook, p *egress.Policy, roots *x509.CertPool) (*mailer, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &mailer{url: u, port: port, password: h.Secret, egress: p, roots: roots}, nil
+	m := &mailer{url: u, port: port, password: h.Secret, egress: p, roots: roots}
+	if p := h.Secret.Reveal(); len(p) >= 4 {
+		encode := base64.StdEncoding.EncodeToString
+		m.hidden = []string{encode([]byte("\x00" + h.User + "\x00" + p)), encode([]byte(p)), p}
+	}
+	return m, nil
 }
 
 // To implements client.
@@ -137,8 +146,8 @@ func (m *mailer) To() string {
 
 // LogText implements client.
 func (m *mailer) LogText(text string) string {
-	if p := m.password.Reveal(); len(p) >= 4 {
-		text = strings.ReplaceAll(text, p, "***")
+	for _, form := range m.hidden {
+		text = strings.ReplaceAll(text, form, "***")
 	}
 	return textsafe.Shorten(textsafe.OneLine(text), maxMailText)
 }
@@ -189,13 +198,28 @@ func (m *mailer) send(ctx context.Context, h Hook, v Notice) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	at, unknown := netip.ParseAddrPort(conn.RemoteAddr().String())
 	hidden := unknown != nil || egress.IsInternal(at.Addr())
-	if err := m.talk(ctx, conn, h, message); err != nil {
+	if err := m.talk(ctx, &boundedAnswers{Conn: conn, left: maxMailAnswers}, h, message); err != nil {
 		if hidden {
 			return hideAnswer(err)
 		}
 		return err
 	}
 	return nil
+}
+
+// boundedAnswers is a connection on which a mail server says so much and no more: it is read line by line into memory.
+type boundedAnswers struct {
+	net.Conn
+	left int
+}
+
+func (b *boundedAnswers) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, &refusedMailError{fmt.Sprintf("the mail server said more than %d kB", maxMailAnswers>>10)}
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err //nolint:wrapcheck // it is that of the connection
 }
 
 // hideAnswer keeps back what a server of a private network has said: whoever names the server, and reads why a delivery
@@ -340,6 +364,10 @@ func signIn(c *smtp.Client, user, password, host string) error {
 		return &refusedMailError{"the mail server offers neither AUTH PLAIN nor AUTH LOGIN"}
 	}
 	if err := c.Auth(way); err != nil {
+		var answer *textproto.Error
+		if errors.As(err, &answer) { // which may repeat what it was sent
+			err = &textproto.Error{Code: answer.Code, Msg: "(its text is not shown: it may have the password)"}
+		}
 		return fmt.Errorf("signing in to the mail server as %s: %w", user, err)
 	}
 	return nil

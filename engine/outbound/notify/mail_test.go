@@ -433,3 +433,42 @@ func TestAMailServerThatHangs(t *testing.T) {
 		t.Errorf("%+v, %v after %s", d, err, time.Since(begun))
 	}
 }
+
+// TestAMailServerThatTalksWithoutEnd is given up early, and is not asked again.
+func TestAMailServerThatTalksWithoutEnd(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	said := make(chan int, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		total := 0
+		for total < 64<<20 { // more than the buffers of a connection
+			n, err := io.WriteString(conn, strings.Repeat("220-welcome\r\n", 1000))
+			if total += n; err != nil {
+				break
+			}
+		}
+		said <- total
+	}()
+	n := mailing(t, runs{}, nil)
+	h := byMail("smtp", &post{address: ln.Addr().String()}, notify.Failed)
+	l, err := n.Save(t.Context(), 0, []notify.HookInput{h}, store.User{Name: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := n.SendTest(t.Context(), l.Hooks[0].ID)
+	if err != nil || d.Delivered || !strings.Contains(d.Error, "said more than 128 kB") {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if total := <-said; total >= 64<<20 {
+		t.Errorf("all of its %d bytes were read", total)
+	}
+}

@@ -132,6 +132,12 @@ func (s *Service) Save(ctx context.Context, v engine.Schedule, by store.User) (e
 	return v, err
 }
 
+// Pause pauses a schedule of that version, which stays its owner's. A suspended one stays suspended.
+func (s *Service) Pause(ctx context.Context, v engine.Schedule, by store.User) (engine.Schedule, error) {
+	v.Paused, v.NextDue, v.UpdatedBy = true, engine.Time{}, by.Name
+	return s.UpdateSchedule(ctx, v)
+}
+
 // Wake has the schedules read again, if this server starts them.
 func (s *Service) Wake() {
 	select {

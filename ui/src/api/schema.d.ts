@@ -5327,7 +5327,7 @@ export interface paths {
         };
         /**
          * Change, pause or resume a schedule
-         * @description It is for the owner and admins. Whoever saves a schedule owns it; a suspended one is resumed.
+         * @description It is for the owner and admins. Whoever saves a schedule owns it; a suspended one is resumed. A change that only pauses it needs no right to its connections, and leaves it to its owner. When somebody else changes what the template does, the schedule is suspended.
          */
         put: {
             parameters: {
@@ -6626,6 +6626,8 @@ export interface components {
             driver: "postgres" | "snowflake";
             /** @description postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one. */
             dsn: string;
+            /** @description Save nothing, and keep the version, when the connection is all of this already, its password too. */
+            keep_equal?: boolean;
             /** @description Unique; templates refer to it. */
             name: string;
             /** @description Whether each run against it has to be confirmed by typing its name. */
@@ -10041,6 +10043,8 @@ export interface components {
             workload: components["schemas"]["Workload"];
         };
         Schedule: {
+            /** @description The production connections whose load the owner has confirmed, by name. */
+            confirmed_production?: string[] | null;
             /** Format: date-time */
             created_at: string | null;
             /** @description Five fields, or a name such as @daily. */
@@ -10892,6 +10896,8 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             };
+            /** @description Save nothing, and keep the version, when the template says all of this already, passwords too. Comments are not compared. */
+            keep_equal?: boolean;
             /** @description The template's text, YAML or JSON; comments are kept. */
             source?: string;
             /**
