@@ -8615,6 +8615,7 @@ export interface components {
             tokens: components["schemas"]["NodeToken"][];
         };
         Note: {
+            address?: string;
             /** Format: date-time */
             at?: string | null;
             cause?: string;
