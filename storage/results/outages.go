@@ -29,9 +29,7 @@ func (f *Results) Outages(
 	var courses outage.Courses
 	err = eachPart(ctx, parts, func(r *outageReader) error {
 		return r.read(ctx, func(op outage.Operation) {
-			if op.OK || outage.Counts(op.Class) {
-				r.courses.Add(from, op.Kind, op.Ended, op.OK)
-			}
+			r.courses.Add(from, op)
 		})
 	}, func(r *outageReader) { courses.Merge(&r.courses) })
 	if err != nil {
