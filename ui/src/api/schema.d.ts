@@ -7315,6 +7315,8 @@ export interface components {
             target_qps: number | null;
             transactions: components["schemas"]["TransactionFigures"] | null;
             /** Format: int64 */
+            unknown_outcomes?: number;
+            /** Format: int64 */
             writes: number | null;
         };
         Fill: {
@@ -10746,6 +10748,8 @@ export interface components {
             test_name: string;
             thresholds: components["schemas"]["ThresholdResult"][] | null;
             transactions: components["schemas"]["TransactionFigures"] | null;
+            /** Format: int64 */
+            unknown_outcomes?: number;
             /** @enum {string} */
             validity: "VALID" | "DEGRADED" | "NONE";
             validity_detail: components["schemas"]["Validity"];
