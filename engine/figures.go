@@ -371,6 +371,9 @@ type Figures struct {
 	// Outages are those of a run that reconnects, in order; an empty list says that there was none. It is left out where
 	// nobody looked.
 	Outages []Outage `json:"outages,omitzero"`
+	// UnknownOutcomes counts the operations of the whole record, warm-up included, that may have been committed, in an
+	// outage or not. It is there where Outages is.
+	UnknownOutcomes *int64 `json:"unknown_outcomes,omitempty"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
 	LatencyMs *LatencyMs `json:"latency_ms"`
 	// The following are of an open loop, null in a closed one: ServiceMs is the latency from when an operation was

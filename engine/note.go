@@ -18,21 +18,23 @@ type Note struct {
 	// Text is what others have said: a plugin, a database, or a version of Loadstone that stored no codes.
 	Text string `json:"text,omitempty"`
 	// User is who has done it. A note without its user is a sentence too.
-	User      string  `json:"user,omitempty"`
-	Worker    string  `json:"worker,omitempty"`
-	Node      string  `json:"node,omitempty"`
-	Statement string  `json:"statement,omitempty"`
-	Part      string  `json:"part,omitempty"`
-	Kind      Kind    `json:"kind,omitempty"`
-	Cause     string  `json:"cause,omitempty"`
-	Warehouse string  `json:"warehouse,omitempty"`
-	Fallback  string  `json:"fallback_warehouse,omitempty"`
-	Count     int64   `json:"count,omitempty"`
-	Total     int64   `json:"total,omitempty"`
-	Old       float64 `json:"old,omitempty"`
-	New       float64 `json:"new,omitempty"`
-	Percent   float64 `json:"percent,omitempty"`
-	Ms        float64 `json:"ms,omitempty"`
+	User      string `json:"user,omitempty"`
+	Worker    string `json:"worker,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Statement string `json:"statement,omitempty"`
+	Part      string `json:"part,omitempty"`
+	Kind      Kind   `json:"kind,omitempty"`
+	Cause     string `json:"cause,omitempty"`
+	Warehouse string `json:"warehouse,omitempty"`
+	Fallback  string `json:"fallback_warehouse,omitempty"`
+	// Address is where a server answers.
+	Address string  `json:"address,omitempty"`
+	Count   int64   `json:"count,omitempty"`
+	Total   int64   `json:"total,omitempty"`
+	Old     float64 `json:"old,omitempty"`
+	New     float64 `json:"new,omitempty"`
+	Percent float64 `json:"percent,omitempty"`
+	Ms      float64 `json:"ms,omitempty"`
 	// Worst is the worst of a cause's interval, in the unit of its code.
 	Worst   float64 `json:"worst,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
@@ -91,6 +93,7 @@ const (
 	NoteErrors            NoteCode = "errors"
 	NoteOutage            NoteCode = "outage"
 	NoteOutagesUnknown    NoteCode = "outages_unknown"
+	NoteTargetServer      NoteCode = "target_server"
 
 	// Seconds without an answer, as the snapshots show them and as the record does.
 	NoteNoneEnded        NoteCode = "none_ended"
@@ -328,7 +331,17 @@ var noteWords = map[NoteCode]func(Note) string{
 	NoteErrors: func(n Note) string {
 		return fmt.Sprintf("%.3g %% of the operations failed; they are part of the latency and the throughput.", n.Percent)
 	},
-	NoteOutage:         func(n Note) string { return n.Text + "." },
+	NoteOutage: func(n Note) string { return n.Text + "." },
+	NoteTargetServer: func(n Note) string {
+		text := n.Text + "."
+		if n.Address != "" {
+			text += " Its address is " + n.Address + "."
+		}
+		if !n.At.IsZero() {
+			text += " It was started at " + n.At.UTC().Format("2006-01-02 15:04:05 UTC") + "."
+		}
+		return text
+	},
 	NoteOutagesUnknown: sentence("Outages could not be looked for, because the record could not be read."),
 	NoteNoneEnded: func(n Note) string {
 		return fmt.Sprintf(

@@ -90,6 +90,9 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 	for i := range s.Outages {
 		p("outage\t%s", s.Outages[i].Text())
 	}
+	if n := s.UnknownOutcomes; n != nil && *n > 0 {
+		p("unknown\t%s may have been committed, in the whole record", engine.Count(int(*n), "operation"))
+	}
 	printByLoad(p, s)
 	if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MaxMissing > 0) {
 		p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second",

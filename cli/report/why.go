@@ -18,6 +18,10 @@ func Why(out io.Writer, v engine.ServerView) error {
 		p("The server was not observed. %s", terminal.OneLine(v.Reason))
 		return flush(w)
 	}
+	if v.Reason != "" {
+		p("%s", terminal.OneLine(v.Reason))
+		p("")
+	}
 	if v.Live {
 		p("The run goes on: findings may change.")
 		p("")

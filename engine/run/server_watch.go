@@ -123,13 +123,14 @@ func (l *runLoop) logServers() {
 		if changed := pair[0].Changes(pair[1]); !pair[0].At.IsZero() && changed != "" {
 			text = fmt.Sprintf("After an outage %s: %s", changed, describeServer(pair[1]))
 		}
-		l.writeLog(engine.LogInfo, nil, "%s", text)
+		l.logNote(engine.LogInfo, engine.Note{Code: engine.NoteTargetServer, Live: true, Text: text,
+			Address: pair[1].Address, At: pair[1].StartedAt})
 	}
 }
 
+// describeServer leaves out where the server is and since when: public reports show it.
 func describeServer(s engine.ServerIdentity) string {
-	text := fmt.Sprintf("the %s at %s, version %s, started at %s", s.Role, s.Address, s.Version,
-		s.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"))
+	text := fmt.Sprintf("the %s, version %s", s.Role, s.Version)
 	if s.Timeline > 0 {
 		text += fmt.Sprintf(", timeline %d", s.Timeline)
 	}

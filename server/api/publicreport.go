@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
@@ -129,8 +130,22 @@ func publicFindings(list []engine.Finding) []engine.Finding {
 	return out
 }
 
+// publicOutages leaves of the servers that answered what they were, without which of somebody's servers that is.
+func publicOutages(list []engine.Outage) []engine.Outage {
+	list = slices.Clone(list)
+	for i := range list {
+		for _, id := range []**engine.ServerIdentity{&list[i].Before, &list[i].After} {
+			if s := *id; s != nil {
+				*id = &engine.ServerIdentity{At: s.At, Role: s.Role, Version: s.Version}
+			}
+		}
+	}
+	return list
+}
+
 func publicFigures(f *engine.Figures) {
 	f.Findings = publicFindings(f.Findings)
+	f.Outages = publicOutages(f.Outages)
 	f.Errors.Top = slices.Clone(f.Errors.Top)
 	for i := range f.Errors.Top {
 		f.Errors.Top[i].Message = executions.Mask(f.Errors.Top[i].Message)
@@ -177,7 +192,10 @@ func publicValidity(v *engine.Validity, loadChanged bool) {
 }
 
 func publicNote(n engine.Note) engine.Note {
-	n.User, n.Text = "", executions.MaskQuoted(n.Text)
+	n.User, n.Address, n.Text = "", "", executions.MaskQuoted(n.Text)
+	if n.Code == engine.NoteTargetServer {
+		n.At = engine.Time{} // since when the server runs tells which one it is
+	}
 	return n
 }
 
@@ -195,7 +213,7 @@ func publicLogs(list []engine.LogEntry) []engine.LogEntry {
 			coded = coded || about.Note.Code == engine.NoteRunStarted
 			l.Message = publicNote(about.Note).String()
 		case l.Level == engine.LogInfo:
-			l.Message = executions.MaskQuoted(l.Message)
+			l.Message = executions.MaskQuoted(withoutAddress(l.Message))
 		default:
 			l.Message = executions.Mask(l.Message)
 		}
@@ -207,6 +225,21 @@ func publicLogs(list []engine.LogEntry) []engine.LogEntry {
 		list = list[:1]
 	}
 	return list
+}
+
+// withoutAddress cuts a line off before the address of a server: lines about the observation end with the words of a
+// driver, and earlier versions wrote the server that answers as plain text.
+func withoutAddress(text string) string {
+	for prefix, until := range map[string]string{"What the server does is not observed.": "observed.",
+		"The target is the ": " at ", "After an outage ": " at "} {
+		if !strings.HasPrefix(text, prefix) {
+			continue
+		}
+		if before, _, found := strings.Cut(text, until); found {
+			return strings.TrimSuffix(before+strings.TrimSuffix(until, " at "), ".") + "."
+		}
+	}
+	return text
 }
 
 // maskQuoted masks a sentence of Loadstone's that may quote a database.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/results/findings"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
@@ -83,7 +84,12 @@ func full() told {
 	figures := engine.Figures{Operations: 7,
 		Errors: engine.ErrorFigures{Top: []engine.ErrorGroup{{Count: 1,
 			ExecutionError: engine.ExecutionError{Class: "constraint", Message: quoted}}}},
-		Slowest: []engine.SlowExecution{{ErrorMessage: quoted}}}
+		Slowest: []engine.SlowExecution{{ErrorMessage: quoted}},
+		Findings: []engine.Finding{{Rule: findings.RuleLock, Text: "The session " + canary + " held it.",
+			Who: &engine.FindingSession{Session: canary, User: canary, Statement: canary}},
+			{Rule: findings.RuleNotPermitted, Text: canary + " may not see it."}},
+		Outages: []engine.Outage{{Number: 1, DownSeconds: 2, Before: server("primary"), After: server("standby")},
+			{Number: 2, ToTheEnd: true}}}
 	rate := 801.5
 	changed := engine.Note{Code: engine.NoteRateChanged, Live: true, Old: 400, New: 801.5, Seconds: 21, User: canary}
 	fewer := engine.Note{Code: engine.NoteConnectionsChanged, Old: 4711, New: 12, Seconds: 30, User: canary}
@@ -110,10 +116,31 @@ func full() told {
 		Warehouse: &engine.Warehouse{Error: quoted},
 		Workers: []engine.RunResult{{WorkerID: "w", Plan: plan, Figures: &figures, Validity: &validity,
 			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
-	return told{nil, d, []engine.LogEntry{
-		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
-		noted(engine.LogInfo, started), noted(engine.LogWarning, changed), noted(engine.LogWarning, fewer),
-		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}
+	return told{
+		nil,
+		d,
+		[]engine.LogEntry{
+			{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
+			{
+				Level:   engine.LogInfo,
+				Message: "The target is the primary at " + canary + ":5432, version 17.4, started at 1999-09-09",
+			},
+			{Level: engine.LogInfo, Message: "After an outage another server answers: the primary at " + canary + ":5432"},
+			{Level: engine.LogInfo, Message: "What the server does is not observed. dial tcp " + canary + ": refused"},
+			noted(engine.LogInfo, engine.Note{Code: engine.NoteTargetServer, Text: "The target is the primary, version 17.4",
+				Address: canary + ":5432", At: server("").StartedAt}),
+			noted(engine.LogInfo, started),
+			noted(engine.LogWarning, changed),
+			noted(engine.LogWarning, fewer),
+			{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params},
+		},
+	}
+}
+
+// server is one whose address, cluster and start are nobody's concern.
+func server(role string) *engine.ServerIdentity {
+	return &engine.ServerIdentity{Address: canary + ":4711471147", Role: role, Version: "17.4", System: canary,
+		Timeline: 4711471147, StartedAt: engine.At(time.Date(1999, 9, 9, 9, 9, 9, 0, time.UTC))}
 }
 
 // noted is a line of the log as the run's loop writes a note.

@@ -15,35 +15,39 @@ import (
 
 // Outages reads every execution of the run, and the failures and what was delayed once more where there are
 // outages. The load began at a time, was measured from another, and ended at a third; the zero time of an end
-// leaves that to the executions.
+// leaves that to the executions. unknown operations may have been committed, in an outage or not.
 func (f *Results) Outages(
 	ctx context.Context,
 	runID string,
 	began, measured, ended time.Time,
-) ([]engine.Outage, error) {
+) (found []engine.Outage, unknown int64, err error) {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	from := began.UnixNano()
 	var courses outage.Courses
 	err = eachPart(ctx, parts, func(r *outageReader) error {
 		return r.read(ctx, func(op outage.Operation) {
-			if op.OK || outage.Counts(op.Class) {
-				r.courses.Add(from, op.Kind, op.Ended, op.OK)
+			r.courses.Add(from, op)
+			if op.Code == engine.CodeUnknownOutcome {
+				r.unknown++
 			}
 		})
-	}, func(r *outageReader) { courses.Merge(&r.courses) })
+	}, func(r *outageReader) {
+		courses.Merge(&r.courses)
+		unknown += r.unknown
+	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	end := int64(0)
 	if !ended.IsZero() {
 		end = ended.UnixNano()
 	}
-	found := outage.Find(&courses, measured.UnixNano(), end)
+	found = outage.Find(&courses, measured.UnixNano(), end)
 	if len(found) == 0 {
-		return nil, nil
+		return nil, unknown, nil
 	}
 	var mu sync.Mutex
 	since, latest := outage.Span(found)
@@ -57,7 +61,7 @@ func (f *Results) Outages(
 			}
 		})
 	}, func(r *outageReader) { r.flush(&mu, found) })
-	return found, err
+	return found, unknown, err
 }
 
 // outageReader reads parts, one at a time.
@@ -65,6 +69,7 @@ type outageReader struct {
 	record.Columns
 	part    *record.Part
 	courses outage.Courses
+	unknown int64
 	seen    []outage.Operation
 }
 

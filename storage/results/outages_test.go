@@ -33,12 +33,15 @@ func TestOutagesOfARecord(t *testing.T) {
 			add(now-0.002, now, 1, 0)
 			add(now-0.002, now, 0, 0)
 		}
+		if w == 0 { // one connection of several, while the others go on
+			add(15, 15.001, 0, lost)
+		}
 		putOf(t, f, true, worker, recs)
 	}
 	load := time.Unix(0, testBase)
-	found, err := f.Outages(context.Background(), "run", load, load.Add(5*time.Second), load.Add(30*time.Second))
-	if err != nil || len(found) != 2 {
-		t.Fatalf("%+v, %v", found, err)
+	found, unknown, err := f.Outages(context.Background(), "run", load, load.Add(5*time.Second), load.Add(30*time.Second))
+	if err != nil || len(found) != 2 || unknown != 9 {
+		t.Fatalf("%+v, %d unknown, %v", found, unknown, err)
 	}
 	for i, want := range []struct {
 		down   float64
@@ -55,12 +58,12 @@ func TestOutagesOfARecord(t *testing.T) {
 			t.Errorf("%s: %+v", o.Text(), o)
 		}
 	}
-	if found, err := f.Outages(context.Background(), "another", load, load, load); err != nil || found != nil {
+	if found, _, err := f.Outages(context.Background(), "another", load, load, load); err != nil || found != nil {
 		t.Errorf("a run without a record: %v, %v", found, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := f.Outages(ctx, "run", load, load, load.Add(30*time.Second)); err == nil {
+	if _, _, err := f.Outages(ctx, "run", load, load, load.Add(30*time.Second)); err == nil {
 		t.Error("a reading that was given up has an answer")
 	}
 }

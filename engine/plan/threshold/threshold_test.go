@@ -121,16 +121,22 @@ func TestOutagesAreJudged(t *testing.T) {
 		t.Errorf("a run that did not reconnect: %+v", r)
 	}
 	f.Outages = []engine.Outage{}
+	if r := judge("unknown_outcomes == 0"); r.Passed || r.Actual != nil {
+		t.Errorf("what was not counted: %+v", r)
+	}
+	f.UnknownOutcomes = new(int64)
 	for _, text := range []string{"rto_seconds < 10", "outages == 0", "INSERT.rto_seconds < 1", "unknown_outcomes == 0"} {
 		if r := judge(text); !r.Passed || r.Actual == nil || *r.Actual != 0 {
 			t.Errorf("without an outage: %+v", r)
 		}
 	}
+	// Of one connection that was lost there is no outage.
+	*f.UnknownOutcomes = 5
 	f.Outages = []engine.Outage{{Number: 1, DownSeconds: 2, Unknown: 3, ByKind: []engine.OutageKind{
 		{Kind: engine.KindInsert, DownSeconds: 2.5}, {Kind: engine.KindPointLookup, DownSeconds: 2}}},
 		{Number: 2, Kind: new(engine.KindUpdate), DownSeconds: 7, Unknown: 1}}
 	for text, want := range map[string]float64{"rto_seconds < 10": 7, "INSERT.rto_seconds < 10": 2.5,
-		"UPDATE.rto_seconds < 10": 7, "DELETE.rto_seconds < 10": 0, "outages < 3": 2, "unknown_outcomes < 4": 3} {
+		"UPDATE.rto_seconds < 10": 7, "DELETE.rto_seconds < 10": 0, "outages < 3": 2, "unknown_outcomes < 6": 5} {
 		if r := judge(text); !r.Passed || r.Actual == nil || *r.Actual != want {
 			t.Errorf("%s: %+v, want %g", text, r, want)
 		}

@@ -20,17 +20,19 @@ type Course struct {
 	bins         []bin
 }
 
-// bin is what ended in a short time: the first and the last of each, in ns since the epoch, and how many.
+// bin is what ended in a short time: the first and the last of each, in ns since the epoch, and how many. due is when the
+// first of all that ended in it was due, 0 where none ended.
 type bin struct {
-	firstOK, lastOK, firstFailed, lastFailed int64
-	ok, failed                               uint32
+	firstOK, lastOK, firstFailed, lastFailed, due int64
+	ok, failed                                    uint32
 }
 
 // NewCourse returns a course that begins at a time, in ns since the epoch.
 func NewCourse(from int64) *Course { return &Course{from: from, length: shortestBin} }
 
-// Add takes in an operation that ended at a time. Failures are those that may be of an outage.
-func (c *Course) Add(ended int64, ok bool) {
+// Add takes in an operation. Failures that cannot be of an outage only tell that it was under way.
+func (c *Course) Add(op Operation) {
+	ended := op.Ended
 	i := max(0, (ended-c.from)/c.length)
 	for i >= maxBins {
 		c.double()
@@ -40,12 +42,16 @@ func (c *Course) Add(ended int64, ok bool) {
 		c.bins = append(c.bins, bin{})
 	}
 	b := &c.bins[i]
-	if ok {
+	b.begin(op.Due)
+	if op.OK {
 		if b.ok == 0 {
 			b.firstOK, b.lastOK = ended, ended
 		}
 		b.firstOK, b.lastOK = min(b.firstOK, ended), max(b.lastOK, ended)
 		b.ok++
+		return
+	}
+	if !Counts(op.Class) {
 		return
 	}
 	if b.failed == 0 {
@@ -64,7 +70,17 @@ func (c *Course) double() {
 	c.bins, c.length = half, 2*c.length
 }
 
+// begin notes when an operation was due.
+func (b *bin) begin(due int64) {
+	if b.due == 0 || due < b.due {
+		b.due = due
+	}
+}
+
 func (b *bin) merge(o bin) {
+	if o.due != 0 {
+		b.begin(o.due)
+	}
 	if o.ok > 0 {
 		if b.ok == 0 {
 			b.firstOK, b.lastOK = o.firstOK, o.lastOK
@@ -117,6 +133,28 @@ func (c *Course) successes(from, to int64) (n float64) {
 		n += float64(b.ok) * min(1, max(0, inside))
 	}
 	return n
+}
+
+// failed counts the failures in a time, those of a bin at an edge too.
+func (c *Course) failed(from, to int64) (n float64) {
+	for i := c.at(from); i < len(c.bins) && c.from+int64(i)*c.length <= to; i++ {
+		if b := &c.bins[i]; b.failed > 0 && b.firstFailed <= to && b.lastFailed >= from {
+			n += float64(b.failed)
+		}
+	}
+	return n
+}
+
+// waiting says of each bin when the first operation was due that ended in it or later.
+func (c *Course) waiting() []int64 {
+	out, first := make([]int64, len(c.bins)), int64(math.MaxInt64)
+	for i := len(c.bins) - 1; i >= 0; i-- {
+		if due := c.bins[i].due; due != 0 {
+			first = min(first, due)
+		}
+		out[i] = first
+	}
+	return out
 }
 
 // failures are the first and the last failure in a time; ok is false without one.

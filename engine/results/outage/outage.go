@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -14,13 +15,17 @@ const (
 	minGap    = int64(20 * time.Millisecond)
 	// Operations failed in it, or so little before: some connections are lost before the last success on others.
 	nearby = int64(100 * time.Millisecond)
-	// Without a failure it is as long as that.
+	// A failure alone makes no shorter one: it and a short pause may meet by chance.
+	minAlone = int64(200 * time.Millisecond)
+	// Without a failure an operation was under way in it for so long: a load that asks for less is no outage.
 	minSilence = int64(time.Second)
 	// Two pauses with less between them are one outage, and failures belong to the outage that they are so near to.
 	joined = int64(time.Second)
 	// The pace before is taken over so much time, if there is as much.
 	paceWindow = int64(10 * time.Second)
 	minPace    = int64(time.Second)
+	// Where the rate of before is not seen again the outage has no failures after so much time.
+	maxRecovery = int64(time.Minute)
 )
 
 // Full rate is so much of the rate before, for so long. A second counts with fullRateCap of that at most: what had
@@ -35,11 +40,11 @@ const (
 type Courses [engine.NumKinds]*Course
 
 // Add takes in an operation.
-func (c *Courses) Add(from int64, kind engine.Kind, ended int64, ok bool) {
-	if c[kind] == nil {
-		c[kind] = NewCourse(from)
+func (c *Courses) Add(from int64, op Operation) {
+	if c[op.Kind] == nil {
+		c[op.Kind] = NewCourse(from)
 	}
-	c[kind].Add(ended, ok)
+	c[op.Kind].Add(op)
 }
 
 // Merge takes in the courses of other operations of the run, which are not used any more.
@@ -85,7 +90,8 @@ func Counts(class engine.ErrorClass) bool {
 type gap struct {
 	from, to int64
 	open     bool
-	pace     float64 // successes in a second before it
+	// Successes and failures in a second before it.
+	pace, errors float64
 }
 
 // Find returns the outages of a load that was measured from a time and ended at another, both in ns since the epoch;
@@ -146,6 +152,10 @@ func (g gap) covers(kind gap) bool {
 // gaps are the times without a success that are outages, in order. silent ones count too: without a failure.
 func (c *Course) gaps(end int64, silent bool) (out []gap) {
 	last, have := int64(0), false
+	var waiting []int64
+	if silent {
+		waiting = c.waiting()
+	}
 	for i := range c.bins {
 		b := &c.bins[i]
 		if b.ok == 0 {
@@ -155,18 +165,19 @@ func (c *Course) gaps(end int64, silent bool) (out []gap) {
 			break
 		}
 		if have {
-			out = c.judge(out, gap{from: last, to: b.firstOK}, silent)
+			out = c.judge(out, gap{from: last, to: b.firstOK}, waiting)
 		}
 		last, have = b.lastOK, true
 	}
 	if have && last < end {
-		out = c.judge(out, gap{from: last, to: end, open: true}, silent)
+		out = c.judge(out, gap{from: last, to: end, open: true}, waiting)
 	}
 	return out
 }
 
-// judge adds a time without a success to those before it, where it is an outage, or goes on with the one before.
-func (c *Course) judge(before []gap, g gap, silent bool) []gap {
+// judge adds a time without a success to those before it, where it is an outage, or goes on with the one before. Without
+// waiting only failures make one.
+func (c *Course) judge(before []gap, g gap, waiting []int64) []gap {
 	length := g.to - g.from
 	if length < max(minGap, 2*c.length) {
 		return before
@@ -182,15 +193,69 @@ func (c *Course) judge(before []gap, g gap, silent bool) []gap {
 	if g.pace == 0 {
 		g.pace = c.pace(since, g.from)
 	}
-	_, _, failed := c.failures(g.from-nearby, g.to)
-	switch missed := g.pace * time.Duration(length).Seconds(); {
-	case missed < minMissed, !failed && (!silent || length < minSilence):
+	if g.pace*time.Duration(length).Seconds() < minMissed {
+		return before
+	}
+	g.errors = c.background(before, g.from-nearby)
+	begin := g.from - nearby
+	failed := c.failed(begin, g.to)
+	if failed < 2 && length < minAlone {
+		failed = 0
+	}
+	switch {
+	case !exceeds(failed, g.errors, g.to-begin) && c.underWay(g, waiting) < minSilence:
 	case n > 0 && g.from-before[n-1].to < joined:
 		before[n-1].to, before[n-1].open = g.to, g.open
 	default:
 		before = append(before, g)
 	}
 	return before
+}
+
+// underWay is for how long at the end of a gap an operation was.
+func (c *Course) underWay(g gap, waiting []int64) int64 {
+	i := c.at(g.to)
+	if i >= len(waiting) || waiting[i] >= g.to {
+		return 0
+	}
+	return g.to - max(g.from, waiting[i])
+}
+
+// exceeds reports whether so many failures in a time are more than those that always come, at so many a second.
+func exceeds(n, perSecond float64, length int64) bool {
+	if perSecond == 0 {
+		return n > 0
+	}
+	usual := perSecond * time.Duration(length).Seconds()
+	return n > 1+usual+5*math.Sqrt(usual)
+}
+
+// background is how many operations failed in a second before a time, as they always do. A second in which far more
+// failed than in the middle one of them is of an outage, and what follows one shortly has the background of before it.
+func (c *Course) background(before []gap, to int64) float64 {
+	since := c.from
+	if n := len(before); n > 0 {
+		if since = before[n-1].to + joined; to-since < minPace {
+			return before[n-1].errors
+		}
+	}
+	second := int64(time.Second)
+	var counts []float64
+	for at := to; at-second >= max(since, to-paceWindow); at -= second {
+		counts = append(counts, c.failed(at-second, at-1))
+	}
+	if len(counts) == 0 { // the load has just begun
+		if to <= since {
+			return 0
+		}
+		return c.failed(since, to-1) / time.Duration(to-since).Seconds()
+	}
+	slices.Sort(counts)
+	limit, sum := 1+2*counts[len(counts)/2], 0.0
+	for _, n := range counts {
+		sum += min(n, limit)
+	}
+	return sum / float64(len(counts))
 }
 
 // pace is how many operations succeeded in a second before a time, but not before since.
@@ -223,22 +288,35 @@ func (c *Course) describe(g gap, all []gap, i int, end int64) engine.Outage {
 			o.FullRateAt, o.FullRateSeconds = instant(at), &took
 		}
 	}
-	from := max(before, g.from-joined)
-	until := min(after, g.to+joined)
+	from, until := max(before, g.from-joined), min(after, g.to+joined)
+	if g.errors > 0 {
+		from, until = max(before, g.from-nearby), g.to // the others need not be of it
+	}
 	first, last, failed := c.failures(from, until)
 	if !failed {
 		return o
 	}
-	// As long as connections come back others may still fail.
-	for !g.open {
-		_, more, ok := c.failures(last+1, min(after, last+joined))
-		if !ok {
+	o.FirstFailure, o.LastFailure = instant(first), instant(c.recovery(g, &o, last, after))
+	return o
+}
+
+// recovery is when the last operation failed because of an outage. As long as connections come back others may still
+// fail: until no more do than before it, and not much longer than until the rate is full again.
+func (c *Course) recovery(g gap, o *engine.Outage, last, after int64) int64 {
+	latest := g.to + maxRecovery
+	if !o.FullRateAt.IsZero() {
+		latest = o.FullRateAt.UnixNano() + fullRateHold
+	}
+	latest = min(latest, after)
+	for !g.open && last < latest {
+		until := min(latest, last+joined)
+		_, more, ok := c.failures(last+1, until)
+		if !ok || !exceeds(c.failed(last+1, until), g.errors, until-last) {
 			break
 		}
 		last = more
 	}
-	o.FirstFailure, o.LastFailure = instant(first), instant(last)
-	return o
+	return last
 }
 
 // fullRate is from when on the rate was that of before again.

@@ -35,9 +35,7 @@ func (h *history) steady(kind engine.Kind, from, to, interval float64) {
 func (h *history) find(measured, end float64) []engine.Outage {
 	var courses [3]outage.Courses
 	for i, op := range h.ops {
-		if op.OK || outage.Counts(op.Class) {
-			courses[i%3].Add(at(0), op.Kind, op.Ended, op.OK)
-		}
+		courses[i%3].Add(at(0), op)
 	}
 	courses[0].Merge(&courses[1])
 	courses[0].Merge(&courses[2])
@@ -146,6 +144,19 @@ func TestWhatIsNoOutage(t *testing.T) {
 		"cut off at the end": func(h *history) {
 			h.steady(engine.KindUpdate, 0, 30, 0.01)
 			h.add(engine.KindUpdate, 29, 35, engine.ErrClassCancelled, "drain_timeout")
+		},
+		"a rate that falls": func(h *history) {
+			h.steady(engine.KindUpdate, 0, 10, 0.002)
+			h.steady(engine.KindUpdate, 10, 30, 2)
+		},
+		"a load that pauses, and ends early": func(h *history) {
+			h.steady(engine.KindUpdate, 0, 10, 0.002)
+			h.steady(engine.KindUpdate, 14, 20, 0.002)
+			h.steady(engine.KindPointLookup, 14, 20, 0.002)
+		},
+		"cut off, long after the last one was begun": func(h *history) {
+			h.steady(engine.KindUpdate, 0, 28, 0.01)
+			h.add(engine.KindUpdate, 29.9, 35, engine.ErrClassCancelled, "drain_timeout")
 		},
 		"nothing": func(*history) {},
 	} {
@@ -281,4 +292,77 @@ func TestALongCourse(t *testing.T) {
 	}
 	near(t, "the last success", found[0].LastSuccess, 19_999.5)
 	near(t, "the first success", found[0].FirstSuccess, 20_010)
+}
+
+// TestABackgroundOfErrorsIsNoOutage: pauses of a load of which some operations always fail, at random, and a rate that
+// falls meanwhile.
+func TestABackgroundOfErrorsIsNoOutage(t *testing.T) {
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		share := []float64{0.0001, 0.001, 0.01, 0.05}[seed%4]
+		h := randomErrors(rng, 1000, share, 60, func(now float64) float64 {
+			switch {
+			case now > 45:
+				return 2 * 1000
+			case rng.IntN(1000) == 0:
+				return 0.03 * 1000
+			}
+			return 0
+		})
+		for _, o := range h.find(1, 60) {
+			t.Errorf("seed %d, %g %% fail: %s", seed, 100*share, o.Text())
+		}
+	}
+}
+
+// randomErrors is a load of which a share fails with timeouts. slow says how many operations' time is left out.
+func randomErrors(rng *rand.Rand, rate, share, until float64, slow func(now float64) float64) *history {
+	var h history
+	for now := 0.0; now < until; now += rng.ExpFloat64()/rate + slow(now)/rate {
+		if rng.Float64() < share {
+			h.add(engine.KindUpdate, now-0.0001, now, engine.ErrClassTimeout, "statement_timeout")
+			continue
+		}
+		h.add(engine.KindUpdate, now-0.0001, now, "", "")
+	}
+	return &h
+}
+
+// TestAnOutageEndsWhereErrorsGoOn: those that always come, those of before and those that begin with it.
+func TestAnOutageEndsWhereErrorsGoOn(t *testing.T) {
+	for name, before := range map[string]bool{"as before": true, "from then on": false} {
+		for _, share := range []float64{0.01, 0.2} {
+			rng := rand.New(rand.NewPCG(9, 9))
+			background := randomErrors(rng, 1000, share, 150, func(float64) float64 { return 0 })
+			var h history
+			lost := int64(0)
+			for _, op := range background.ops {
+				switch {
+				case op.Ended > at(30) && op.Ended < at(32):
+					lost++
+					op.OK, op.Class, op.Code = false, engine.ErrClassConnection, "connection_lost"
+					h.ops = append(h.ops, op)
+				case !op.OK && !before && op.Ended < at(30):
+					op.OK, op.Class, op.Code = true, "", ""
+					h.ops = append(h.ops, op)
+				default:
+					h.ops = append(h.ops, op)
+				}
+			}
+			found := h.find(1, 150)
+			if len(found) != 1 {
+				t.Fatalf("errors %s: %+v", name, found)
+			}
+			o := found[0]
+			most, longest := lost+int64(3*1000*share), 3*time.Second
+			if !before {
+				// The rate is full again at once, or never.
+				longest = 63 * time.Second
+				most = lost + int64(longest.Seconds()*1100*share)
+			}
+			if took := o.Until().Sub(o.LastSuccess.Time); o.Failed < lost || o.Failed > most || took > longest {
+				t.Errorf("errors %s, %g %%: %s, over after %v", name, 100*share, o.Text(), took)
+			}
+		}
+	}
 }

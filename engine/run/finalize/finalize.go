@@ -173,7 +173,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Result {
 		parent.TargetQPS = &rate
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
-	parent.Outages = s.outages(ctx, e, parent)
+	parent.Outages, parent.UnknownOutcomes = s.outages(ctx, e, parent)
 	noteOutages(v, parent)
 	s.serverTime(ctx, e, parent)
 	if !parent.Accounting.Balanced {

@@ -17,14 +17,16 @@ type Server struct {
 
 // outageReader finds the outages of a run; results that do not leave them unknown.
 type outageReader interface {
-	Outages(ctx context.Context, runID string, began, measured, ended time.Time) ([]engine.Outage, error)
+	Outages(ctx context.Context, runID string, began, measured, ended time.Time) (found []engine.Outage, unknown int64,
+		err error)
 }
 
-// outages are those of a run that reconnects, nil of any other, and where the record cannot be read.
-func (s *Service) outages(ctx context.Context, e Evidence, f *engine.Figures) []engine.Outage {
+// outages are those of a run that reconnects, and how many operations of its record may have been committed; nil of any
+// other run, and where the record cannot be read.
+func (s *Service) outages(ctx context.Context, e Evidence, f *engine.Figures) ([]engine.Outage, *int64) {
 	results, able := s.opts.Results.(outageReader)
 	if !able || !e.Run.Scenario.Workload.Reconnects() {
-		return nil
+		return nil, nil
 	}
 	began := e.Run.WarmupStartTime.Time
 	if began.IsZero() {
@@ -34,11 +36,11 @@ func (s *Service) outages(ctx context.Context, e Evidence, f *engine.Figures) []
 	if measured.IsZero() {
 		measured = began
 	}
-	found, err := results.Outages(ctx, e.Run.RunID, began, measured, f.MeasuredTo.Time)
+	found, unknown, err := results.Outages(ctx, e.Run.RunID, began, measured, f.MeasuredTo.Time)
 	if err != nil {
 		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).Msg("the outages cannot be computed")
 		e.Validity.AddFigureNote(engine.Note{Code: engine.NoteOutagesUnknown})
-		return nil
+		return nil, nil
 	}
 	found = slices.DeleteFunc(found, func(o engine.Outage) bool {
 		// Where the generator stood still nothing is known of the target.
@@ -56,7 +58,7 @@ func (s *Service) outages(ctx context.Context, e Evidence, f *engine.Figures) []
 	if found == nil {
 		found = []engine.Outage{}
 	}
-	return found
+	return found, &unknown
 }
 
 // serversOf are what answered before an outage, and first after it.

@@ -21,8 +21,14 @@ type outagesFound struct {
 	err   error
 }
 
-func (o outagesFound) Outages(context.Context, string, time.Time, time.Time, time.Time) ([]engine.Outage, error) {
-	return o.found, o.err
+func (o outagesFound) Outages(
+	context.Context,
+	string,
+	time.Time,
+	time.Time,
+	time.Time,
+) ([]engine.Outage, int64, error) {
+	return o.found, 7, o.err
 }
 
 // TestOutagesTellWhichServersAnswered: what was seen last before an outage, and first after it; a run that does not
@@ -46,7 +52,7 @@ func TestOutagesTellWhichServersAnswered(t *testing.T) {
 	}
 	svc := New(Options{Log: zerolog.Nop(), Results: found()})
 	f := &engine.Figures{MeasuredFrom: at(1), MeasuredTo: at(60)}
-	f.Outages = svc.outages(t.Context(), e, f)
+	f.Outages, f.UnknownOutcomes = svc.outages(t.Context(), e, f)
 	if len(f.Outages) != 2 || f.Outages[0].Before.Address != "a:5432" || f.Outages[0].After.Address != "b:5432" ||
 		*f.Outages[0].Dropped != 5 || f.Outages[1].Before.Address != "b:5432" || f.Outages[1].After != nil {
 		t.Fatalf("%+v", f.Outages)
@@ -63,20 +69,20 @@ func TestOutagesTellWhichServersAnswered(t *testing.T) {
 		t.Errorf("of the times in which operations failed %+v are told", told)
 	}
 	e.DropsKnown, svc.opts.Results = false, found()
-	if f.Outages = svc.outages(t.Context(), e, f); f.Outages[0].Dropped != nil {
+	if f.Outages, f.UnknownOutcomes = svc.outages(t.Context(), e, f); f.Outages[0].Dropped != nil {
 		t.Error("what was dropped before another server took the run over is not known")
 	}
 	e.Run.Scenario.Workload.OnDisconnect = engine.DisconnectFail
-	if svc.outages(t.Context(), e, f) != nil {
+	if got, unknown := svc.outages(t.Context(), e, f); got != nil || unknown != nil {
 		t.Error("a run that does not reconnect has outages")
 	}
 	e.Run.Scenario.Workload.OnDisconnect = engine.DisconnectReconnect
 	svc.opts.Results = outagesFound{}
-	if got := svc.outages(t.Context(), e, f); got == nil || len(got) != 0 {
+	if got, unknown := svc.outages(t.Context(), e, f); got == nil || len(got) != 0 || unknown == nil || *unknown != 7 {
 		t.Errorf("without an outage: %v", got)
 	}
 	svc.opts.Results = outagesFound{err: errors.New("no disk")}
-	if got := svc.outages(t.Context(), e, f); got != nil ||
+	if got, unknown := svc.outages(t.Context(), e, f); got != nil || unknown != nil ||
 		!strings.Contains(strings.Join(e.Validity.Verdict().Notes, " "), "could not be looked for") {
 		t.Errorf("a record that cannot be read: %v", got)
 	}

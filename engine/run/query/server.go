@@ -3,8 +3,10 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/run/observe"
 )
 
@@ -35,5 +37,36 @@ func (r *Reader) ServerView(ctx context.Context, runID string) (engine.ServerVie
 			figures, environment = row.Figures, row.Environment
 		}
 	}
-	return observe.Read(ctx, from, runID, observe.MeasuredOf(run, figures, environment))
+	v, err := observe.Read(ctx, from, runID, observe.MeasuredOf(run, figures, environment))
+	if err == nil && run.Status.Terminal() {
+		v = concluded(v, run, figures)
+	}
+	return v, err
+}
+
+// concluded is the view of a run that ended with what its summary says: its record may be away since, in parts or all of
+// it. Without executions nothing of the client's time can be computed.
+func concluded(v engine.ServerView, run engine.Run, figures *engine.Figures) engine.ServerView {
+	stored := figures != nil && (figures.Findings != nil || figures.ServerTime != nil)
+	deleted := executions.DeletedNotice(run)
+	if !stored && deleted == "" {
+		return v
+	}
+	v.Observed = v.Observed || stored
+	v.Time, v.Findings = nil, []engine.Finding{}
+	if stored {
+		v.Time, v.Findings = figures.ServerTime, append(v.Findings, figures.Findings...)
+	}
+	if deleted == "" {
+		return v
+	}
+	v.Reason = deleted
+	if !stored {
+		v.Reason += " Findings were not stored, and cannot be computed without them."
+	}
+	v.Seconds = slices.Clone(v.Seconds)
+	for i := range v.Seconds {
+		v.Seconds[i].InFlight, v.Seconds[i].Slow = nil, false
+	}
+	return v
 }

@@ -67,6 +67,49 @@ func TestWhatIsOverdueIsCaughtUp(t *testing.T) {
 	}
 }
 
+// TestAnotherStopIsSpreadToo: a generator that stands still again while it catches up offers no more than twice the
+// rate after each stop.
+func TestAnotherStopIsSpreadToo(t *testing.T) {
+	const second = int64(time.Second)
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		rate := 50 + rng.Int64N(2000)
+		c := catchUp{policy: engine.CatchUpSpread}
+		// It runs for a while before each stop, some of them while it still catches up.
+		var stops, lengths []int64
+		for at := 5 * second; len(stops) < 4; {
+			length := second/2 + rng.Int64N(5*second)
+			stops, lengths = append(stops, at), append(lengths, length)
+			at += length + second/4 + rng.Int64N(2*length)
+		}
+		now, most, last := int64(0), int64(0), int64(0)
+		offered := map[int64]int64{} // by tenth of a second
+		for i := int64(0); i < rate*60; i++ {
+			due := i * second / rate
+			now = max(now, due)
+			for len(stops) > 0 && now >= stops[0] {
+				now, stops, lengths = max(now, stops[0]+lengths[0]), stops[1:], lengths[1:]
+			}
+			at, drop := c.place(due, now)
+			now = max(now, at)
+			if drop {
+				t.Fatalf("seed %d: an arrival is dropped", seed)
+			}
+			offered[now*10/second]++
+			last = now - due
+		}
+		for _, n := range offered {
+			most = max(most, n)
+		}
+		if most > 2*rate/10+2 {
+			t.Errorf("seed %d: %d in a tenth of a second at %d a second", seed, most, rate)
+		}
+		if last > 0 || c.active {
+			t.Errorf("seed %d: still %v behind at the end", seed, time.Duration(last))
+		}
+	}
+}
+
 // TestLagIsNotCaughtUp: a generator that is late as busy machines are is not slowed down by it.
 func TestLagIsNotCaughtUp(t *testing.T) {
 	c := catchUp{policy: engine.CatchUpSpread}

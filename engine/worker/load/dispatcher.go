@@ -65,9 +65,13 @@ func (c *catchUp) place(due, now int64) (at int64, drop bool) {
 		return now, c.active
 	}
 	// The schedule is followed at twice its speed.
-	if at = c.since + (due-c.first)/2; at <= due {
+	at = c.since + (due-c.first)/2
+	switch {
+	case at <= due:
 		c.active = false
 		return now, false
+	case now-at > catchUpAfter: // it stood still again
+		c.since, c.first, at = now, due, now
 	}
 	return at, false
 }

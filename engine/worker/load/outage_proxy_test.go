@@ -86,7 +86,7 @@ func (r *outageRun) outages(t *testing.T) []engine.Outage {
 			op.Class, op.Code = e.Class, e.Code
 		}
 		ops = append(ops, op)
-		courses.Add(r.from, op.Kind, op.Ended, op.OK)
+		courses.Add(r.from, op)
 	}
 	found := outage.Find(&courses, r.from, ended)
 	for _, op := range ops {

@@ -53,7 +53,7 @@ func outagesOf(g *Group, recs []engine.Execution, began, ended int64) []engine.O
 			op.Class, op.Code = e.Class, e.Code
 		}
 		ops = append(ops, op)
-		courses.Add(began, op.Kind, op.Ended, op.OK)
+		courses.Add(began, op)
 	}
 	found := outage.Find(&courses, began, ended)
 	for _, op := range ops {

@@ -7317,6 +7317,8 @@ export interface components {
             target_qps: number | null;
             transactions: components["schemas"]["TransactionFigures"] | null;
             /** Format: int64 */
+            unknown_outcomes?: number;
+            /** Format: int64 */
             writes: number | null;
         };
         Fill: {
@@ -8617,6 +8619,7 @@ export interface components {
             tokens: components["schemas"]["NodeToken"][];
         };
         Note: {
+            address?: string;
             /** Format: date-time */
             at?: string | null;
             cause?: string;
@@ -10749,6 +10752,8 @@ export interface components {
             test_name: string;
             thresholds: components["schemas"]["ThresholdResult"][] | null;
             transactions: components["schemas"]["TransactionFigures"] | null;
+            /** Format: int64 */
+            unknown_outcomes?: number;
             /** @enum {string} */
             validity: "VALID" | "DEGRADED" | "NONE";
             validity_detail: components["schemas"]["Validity"];

@@ -48,7 +48,9 @@ function OutageCard({ run, o }: { run: RunDetail; o: Outage }) {
 }
 
 function server(s: ServerIdentity): string {
-  const parts = [`${s.role} at ${s.address}`, `version ${s.version}`, `started ${dateTime(s.started_at)}`];
+  // Reports and share links have neither its address nor its start.
+  const parts = [s.address ? `${s.role} at ${s.address}` : s.role, `version ${s.version}`];
+  if (s.started_at) parts.push(`started ${dateTime(s.started_at)}`);
   if (s.timeline) parts.push(`timeline ${s.timeline}`);
   if (s.system_identifier) parts.push(`system ${s.system_identifier}`);
   return parts.join(', ');
