@@ -20,8 +20,8 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 	return attach(ctx, deps, sc, plan, purpose, false)
 }
 
-// AttachBeside is Attach for what looks at the target while the load goes on: it gives a host that does not answer up as
-// soon as a load that reconnects does, to see the server that has taken over.
+// AttachBeside is Attach for what looks at the target while the load goes on: it gives a host that does not answer up
+// as soon as a load that reconnects does, to see the server that has taken over.
 func AttachBeside(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan,
 	purpose string) (*Attached, error) {
 	return attach(ctx, deps, sc, plan, purpose, true)

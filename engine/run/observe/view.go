@@ -123,8 +123,8 @@ func (o *Observer) Client(at time.Time, inFlight, ended float64) {
 }
 
 const (
-	// judgeEvery is for how long a judged view is the answer to all who ask, and it is that for judgeShare times as long as
-	// judging took: the load needs the processor.
+	// judgeEvery is for how long a judged view is the answer to all who ask, and it is that for judgeShare times as long
+	// as judging took: the load needs the processor.
 	judgeEvery, judgeShare = time.Second, 50
 )
 
