@@ -551,12 +551,16 @@ func (s Scenario) PeakConnections(allowed int) int {
 	return peak
 }
 
+// OverRate reports whether operations are due at a rate, also where the run looks for the highest one.
+func (s Scenario) OverRate() bool {
+	return s.Workload.OpenLoop() || s.Workload.IsSearch() && s.FindMax.Unit == FindMaxRate
+}
+
 // PeakWorkers is how many run workers the run may ever need at a time, on a
 // target that allows so many connections (0: unknown).
 func (s Scenario) PeakWorkers(allowed int) int {
 	most := s.Scaling.Workers(s.PeakConnections(allowed))
-	overRate := s.Workload.OpenLoop() || s.Workload.IsSearch() && s.FindMax.Unit == FindMaxRate
-	if !overRate || !s.Scaling.Elastic() {
+	if !s.OverRate() || !s.Scaling.Elastic() {
 		return most
 	}
 	// They join when the rate is missed.

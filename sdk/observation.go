@@ -25,6 +25,24 @@ type Observation struct {
 type ObservedCounter struct {
 	ID, SQL string
 	EveryMs int64
+	// Parts are asked instead where the whole is refused.
+	Parts []ObservedCounter
+}
+
+func writeCounters(w *jsondoc.Writer, list []ObservedCounter) {
+	w.Array()
+	for _, c := range list {
+		w.Object().Key("id").Str(c.ID).Key("sql").Str(c.SQL)
+		if c.EveryMs > 0 {
+			w.Key("every_ms").Int(c.EveryMs)
+		}
+		if len(c.Parts) > 0 {
+			w.Key("parts")
+			writeCounters(w, c.Parts)
+		}
+		w.EndObject()
+	}
+	w.EndArray()
 }
 
 // Write writes the answer.
@@ -35,15 +53,8 @@ func (o *Observation) Write(w *jsondoc.Writer) {
 	if o.ActivityMs > 0 {
 		w.Key("activity_ms").Int(o.ActivityMs)
 	}
-	w.Key("counters").Array()
-	for _, c := range o.Counters {
-		w.Object().Key("id").Str(c.ID).Key("sql").Str(c.SQL)
-		if c.EveryMs > 0 {
-			w.Key("every_ms").Int(c.EveryMs)
-		}
-		w.EndObject()
-	}
-	w.EndArray()
+	w.Key("counters")
+	writeCounters(w, o.Counters)
 	optional(w, "application", o.Application)
 	optional(w, "explain_prefix", o.ExplainPrefix)
 	pairs := func(key string, list [][2]string) {

@@ -21,7 +21,7 @@ type ObservePlan struct {
 	ActivityMs int64 `json:"activity_ms,omitempty"`
 	// Counters are asked once a second each, or every EveryMs.
 	Counters []ObserveStatement `json:"counters,omitempty"`
-	// Application is the name by which the run's own connections are known among sessions; "" where they carry the
+	// Application is the whole name by which the run's own connections are known among sessions; "" where they carry the
 	// run's mark.
 	Application string `json:"application,omitempty"`
 	// Facts are what does not change while a run goes on, by the names of ObservedFacts.
@@ -42,17 +42,20 @@ type ObserveStatement struct {
 	SQL string `json:"sql"`
 	// EveryMs is how often it is asked; 0 is once a second.
 	EveryMs int64 `json:"every_ms,omitempty"`
+	// Parts are asked instead where the whole is refused: a view that the role may not read costs only what is of it.
+	Parts []ObserveStatement `json:"parts,omitempty"`
 }
 
 // The bounds of an ObservePlan.
 const (
 	MaxObserveStatements = 16
-	// MaxObserveMissing bounds the sentences.
+	// MaxObserveMissing bounds the sentences. Parts of a statement count as statements, and have none themselves.
 	MaxObserveMissing = 20
 )
 
 // The counters that the core knows. Those of a table have its name as OBJECT.
 const (
+	// CounterJIT is of the run's own user in its database; temporary bytes and sessions are of all who use the database.
 	CounterCommits        = "commits"
 	CounterRollbacks      = "rollbacks"
 	CounterBlocksRead     = "blocks_read"
@@ -87,6 +90,13 @@ const (
 	FactOthersSeen = "others_seen"
 )
 
+// CounterNames are all counters that the core knows.
+func CounterNames() []string {
+	return append(GaugeCounters(), CounterCommits, CounterRollbacks, CounterBlocksRead, CounterBlocksHit, CounterTempBytes,
+		CounterDeadlocks, CounterSessions, CounterLogBytes, CounterLogPageImages, CounterCheckpoints, CounterRequested,
+		CounterTableScans, CounterTableScanRows, CounterTableVacuums, CounterJIT)
+}
+
 // GaugeCounters are those that do not only rise.
 func GaugeCounters() []string {
 	return []string{CounterTableDeadRows, CounterTableLiveRows, CounterVacuuming, CounterReplicaLag,
@@ -101,6 +111,9 @@ func (p *ObservePlan) Texts() []string {
 	}
 	for _, s := range p.Counters {
 		list = append(list, s.SQL)
+		for _, part := range s.Parts {
+			list = append(list, part.SQL)
+		}
 	}
 	return list
 }

@@ -47,11 +47,16 @@ func (l *runLoop) keepServerPart(ctx context.Context, a engine.Artifact, path st
 // observeClient tells the observer of the second that is over.
 func (l *runLoop) observeClient(now time.Time, s *runlive.Second) {
 	p := s.Payload
-	inFlight := p.InFlight
-	if inFlight == 0 {
-		inFlight = p.Connections.Active // a closed loop has an operation on each
+	l.observer.Load().Client(now, clientInFlight(l.sc, p), p.Ops.CurrentPerSec)
+}
+
+// clientInFlight is how many operations are under way. A closed loop has one on each connection; in an open one it is
+// none where none was due.
+func clientInFlight(sc engine.Scenario, p engine.LiveState) float64 {
+	if sc.OverRate() {
+		return float64(p.InFlight)
 	}
-	l.observer.Load().Client(now, float64(inFlight), p.Ops.CurrentPerSec)
+	return float64(p.Connections.Active)
 }
 
 // ServerView is what the server of a run that this process carries does.

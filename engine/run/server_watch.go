@@ -19,7 +19,11 @@ import (
 // How often the server is asked for, and for how long it may think about it.
 const (
 	serverAskInterval = time.Second
-	serverAskTimeout  = 5 * time.Second
+	serverAskTimeout  = 2 * time.Second
+	// serverFindTimeout is for a connection that has to be opened: hosts that do not answer come before the one that does.
+	serverFindTimeout = 30 * time.Second
+	// serverTrust is for how long one connection is asked: a primary that was replaced may live on, and answer.
+	serverTrust = 10 * time.Second
 	// maxServers bounds what is kept: a server that is started anew every second.
 	maxServers = 1000
 )
@@ -79,34 +83,61 @@ func (l *runLoop) watchServer(ctx context.Context) {
 	}
 	ctx, l.servers.stopped = context.WithCancel(l.svc.LogContext(ctx, l.runID))
 	deps, sc, plan := l.svc.deps(), l.sc, l.plan.Plan
-	l.svc.routines.Go(func() { l.servers.ask(ctx, deps, sc, plan, l.clock) })
+	l.svc.routines.Go(func() {
+		l.servers.ask(ctx, l.clock, func() (askedServer, error) {
+			a, err := prepare.AttachBeside(ctx, deps, sc, plan, "server watch")
+			if err != nil {
+				return askedServer{}, err
+			}
+			db, _ := a.Database().(target.Identifier)
+			return askedServer{db, a.Close}, nil
+		})
+	})
 }
 
-// ask asks every second until ctx ends. What cannot be asked is not known: the load tells of that.
-func (w *serverWatch) ask(
-	ctx context.Context,
-	deps prepare.Deps,
-	sc engine.Scenario,
-	plan *engine.Plan,
-	line *clock.Clock,
-) {
-	a, err := prepare.Attach(ctx, deps, sc, plan, "server watch")
-	if err != nil {
-		return
-	}
-	defer a.Close()
-	db, able := a.Database().(target.Identifier)
-	if !able {
-		return
-	}
+// askedServer is the target with connections for one question, until it is closed. It is nil where the driver cannot
+// tell.
+type askedServer struct {
+	target.Identifier
+	close func()
+}
+
+// ask asks every second until ctx ends. What cannot be asked is not known: the load tells of that. Connections are
+// opened anew after an error, and now and then.
+func (w *serverWatch) ask(ctx context.Context, line *clock.Clock, open func() (askedServer, error)) {
 	ticker := time.NewTicker(serverAskInterval)
 	defer ticker.Stop()
+	var at *askedServer
+	var opened time.Time
+	leave := func() {
+		if at != nil {
+			at.close()
+			at = nil
+		}
+	}
+	defer leave()
 	for {
-		asking, cancel := context.WithTimeout(ctx, serverAskTimeout)
-		id, err := db.Identity(asking)
-		cancel()
-		if err == nil {
-			w.add(id, line.Now())
+		if at != nil && line.Now().Sub(opened) >= serverTrust {
+			leave()
+		}
+		limit := serverAskTimeout
+		if at == nil {
+			limit = serverFindTimeout
+			if s, err := open(); err == nil {
+				if at, opened = &s, line.Now(); s.Identifier == nil {
+					return
+				}
+			}
+		}
+		if at != nil {
+			asking, cancel := context.WithTimeout(ctx, limit)
+			id, err := at.Identity(asking)
+			cancel()
+			if err == nil {
+				w.add(id, line.Now())
+			} else {
+				leave()
+			}
 		}
 		select {
 		case <-ctx.Done():

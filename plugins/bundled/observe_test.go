@@ -186,3 +186,26 @@ func TestAServerThatGoesAwayIsSeenAgain(t *testing.T) {
 	before := looks(v)
 	w.until("looks after it", func(v engine.ServerView) bool { return looks(v) > before+2 && v.Reason == "" })
 }
+
+// TestADeniedViewIsTold: on a real server a view that the role may not read costs its own counters only, and is named;
+// what the extension of statements offers is asked within what the adapter may read.
+func TestADeniedViewIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec("CREATE TABLE orders (id int PRIMARY KEY, n int)", "INSERT INTO orders VALUES (1, 1)",
+		"CREATE EXTENSION pg_stat_statements", "CREATE ROLE walless", "GRANT SELECT ON orders TO walless",
+		"REVOKE SELECT ON pg_catalog.pg_stat_wal FROM PUBLIC")
+	t.Cleanup(func() { b.exec("DROP OWNED BY walless", "DROP ROLE walless") })
+	plan, err := b.plan("orders", `{"weights":{"POINT_LOOKUP":1}}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := b.observe(t, b.dsn+" role=walless", plan)
+	v := w.until("what is refused", func(v engine.ServerView) bool {
+		return strings.Contains(fmt.Sprint(v.Missing), "statement log: permission denied for view pg_stat_wal")
+	})
+	if text := fmt.Sprint(v.Missing); !v.Observed || v.Reason != "" || strings.Contains(text, "statement database") ||
+		strings.Contains(text, "statement second") {
+		t.Errorf("%q, %q", text, v.Reason)
+	}
+}

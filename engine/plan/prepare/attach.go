@@ -17,6 +17,18 @@ type Attached struct{ r *resolved }
 // Attach opens the target of a run for what is asked beside its load, on the warehouse that is named for that. purpose
 // is what the database shows as the application. Nothing connects yet.
 func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan, purpose string) (*Attached, error) {
+	return attach(ctx, deps, sc, plan, purpose, false)
+}
+
+// AttachBeside is Attach for what looks at the target while the load goes on: it gives a host that does not answer up
+// as soon as a load that reconnects does, to see the server that has taken over.
+func AttachBeside(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan,
+	purpose string) (*Attached, error) {
+	return attach(ctx, deps, sc, plan, purpose, true)
+}
+
+func attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan, purpose string,
+	beside bool) (*Attached, error) {
 	r := &resolved{
 		session: plan.Session,
 		classes: plan.ErrorClasses,
@@ -38,7 +50,7 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "")
 	}
 	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose,
-		Warehouse: plan.Housekeeping(sc.Target), Prepared: plan.Prepared}); err != nil {
+		Warehouse: plan.Housekeeping(sc.Target), Prepared: plan.Prepared, Reconnects: beside}); err != nil {
 		return nil, targetError("opening the target", err)
 	}
 	return &Attached{r}, nil

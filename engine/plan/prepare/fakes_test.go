@@ -15,6 +15,8 @@ import (
 
 // world is a target, an adapter and a workload that tests bend as they need.
 type world struct {
+	// opened is how the target was opened last.
+	opened  target.Config
 	feed    bool // the workload needs one
 	driver  string
 	refused error // what the host answers instead of the workload
@@ -234,7 +236,10 @@ func (d fakeDriver) Name() string { return d.w.driver }
 func (d fakeDriver) Traits() target.Traits {
 	return target.Traits{Warehouses: d.w.driver == "snowflake"}
 }
-func (d fakeDriver) Open(target.Config) (target.Database, error) { return fakeDatabase{w: d.w}, nil }
+func (d fakeDriver) Open(cfg target.Config) (target.Database, error) {
+	d.w.opened = cfg
+	return fakeDatabase{w: d.w}, nil
+}
 
 type fakeDatabase struct {
 	target.Database

@@ -108,13 +108,25 @@ func (c *Collector) causeOf(a *engine.ActivitySample, chain chains) cause {
 	case engine.WaitSpill:
 		return cause{rule: RuleSpill}
 	case engine.WaitLatch:
-		return cause{RuleLatch, a.Event}
+		return c.event(RuleLatch, a.Event)
 	case engine.WaitClient:
 		return cause{rule: RuleClient}
 	case engine.WaitCPU:
 		return cause{rule: ruleWork}
 	}
-	return cause{RuleOther, a.Event}
+	return c.event(RuleOther, a.Event)
+}
+
+// event is the cause of waiting for what has a name on the server.
+func (c *Collector) event(rule, name string) cause {
+	k := cause{rule, name}
+	if !c.named[k] {
+		if len(c.named) >= maxCauses {
+			return cause{rule, rest}
+		}
+		c.named[k] = true
+	}
+	return k
 }
 
 // lockCause names who holds the lock that a session waits for.
@@ -128,7 +140,7 @@ func (c *Collector) lockCause(a *engine.ActivitySample, chain chains) cause {
 	case root == nil && a.Scope == "row":
 		return cause{rule: RuleHotRow} // its holder was gone before it was seen
 	case root == nil:
-		return cause{RuleLock, a.Event}
+		return c.event(RuleLock, a.Event)
 	case root.State == engine.SessionService:
 		return cause{RuleMaintenanceLock, c.culprit(root)}
 	case !root.Ours && root.State == engine.SessionInTransaction:
@@ -140,7 +152,7 @@ func (c *Collector) lockCause(a *engine.ActivitySample, chain chains) cause {
 	case a.Scope == "row":
 		return cause{rule: RuleHotRow}
 	}
-	return cause{RuleLock, a.Event}
+	return c.event(RuleLock, a.Event)
 }
 
 // hiddenLooks in a row must not show a session that others wait for before it is taken for somebody else's: one of the
@@ -164,11 +176,15 @@ func (c *Collector) noteHidden(l *engine.ServerLook, chain chains) {
 	c.hidden = hidden
 }
 
-// culprit remembers a session, and returns its key.
+// culprit remembers a session, and returns its key; rest where there are too many.
 func (c *Collector) culprit(a *engine.ActivitySample) string {
 	key := a.Session + "\x00" + a.Application + "\x00" + a.User
-	if was, known := c.culprits[key]; known && was.Statement != "" || !known && len(c.culprits) >= maxCulprits {
+	was, known := c.culprits[key]
+	if known && was.Statement != "" {
 		return key
+	}
+	if !known && len(c.culprits) >= maxCulprits {
+		return rest
 	}
 	c.culprits[key] = sessionOf(a)
 	return key

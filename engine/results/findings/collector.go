@@ -12,8 +12,15 @@ import (
 // maxSlots bounds what a collector holds: of a longer run neighbours are merged.
 const maxSlots = 7200
 
-// maxCulprits bounds the sessions that are remembered by what they are.
-const maxCulprits = 500
+// What the server names is bounded: the sessions that are remembered by what they are, other causes, counters by their
+// names and objects, and those of one slot.
+const (
+	maxCulprits, maxCauses, maxCounters = 500, 300, 4096
+	maxSlotCauses, maxSlotRates         = 64, 256
+)
+
+// rest is who stands for all that are too many to be remembered.
+const rest = "the rest"
 
 // Collector adds up what is seen of a server, second by second. It is not safe for concurrent use.
 type Collector struct {
@@ -37,6 +44,10 @@ type Collector struct {
 	facts      engine.ServerFacts
 	// hidden counts looks in a row, by session.
 	hidden map[string]int
+	// named are the causes that are the name of an event.
+	named map[cause]bool
+	// own are the run's sessions that were seen.
+	own map[string]bool
 }
 
 type counterKey struct{ name, object string }
@@ -54,18 +65,45 @@ type slot struct {
 	looks        int
 	ours, others map[engine.WaitClass]float64
 	idle         float64
-	causes       map[cause]float64
+	// fresh is how often a session of the run was seen for the first time.
+	fresh  float64
+	causes map[cause]float64
 	// byStatement is the time with the processor and with reading of each statement.
 	byStatement map[string]float64
 	// rates are differences of counters, in units a second times seconds.
 	rates map[counterKey]float64
 }
 
+// maxOwn bounds the sessions of the run that are remembered.
+const maxOwn = 50_000
+
+func (c *Collector) noteOwn(s *slot, session string) {
+	if c.own[session] {
+		return
+	}
+	if len(c.own) >= maxOwn {
+		clear(c.own)
+	}
+	c.own[session] = true
+	s.fresh++
+}
+
+// rate adds to a counter; nil is a slot before the first.
+func (s *slot) rate(key counterKey, amount float64) {
+	if s == nil {
+		return
+	}
+	if _, known := s.rates[key]; known || len(s.rates) < maxSlotRates {
+		add(&s.rates, key, amount)
+	}
+}
+
 // NewCollector returns one that begins with the first second that it is told of.
 func NewCollector() *Collector {
 	c := &Collector{step: time.Second, counters: map[counterKey]counterValue{},
 		gauges: map[string]bool{}, culprits: map[string]engine.FindingSession{},
-		statements: map[cause]map[string]float64{}, plans: map[string]time.Time{}, peaks: map[string]float64{}}
+		statements: map[cause]map[string]float64{}, plans: map[string]time.Time{}, peaks: map[string]float64{},
+		named: map[cause]bool{}, own: map[string]bool{}}
 	for _, name := range plugin.GaugeCounters() {
 		c.gauges[name] = true
 	}
@@ -105,17 +143,18 @@ func (c *Collector) merge() {
 		a, b := &c.slots[i/2], &c.slots[i]
 		a.looks += b.looks
 		a.idle += b.idle
+		a.fresh += b.fresh
 		a.ours, a.others = added(a.ours, b.ours), added(a.others, b.others)
-		a.causes, a.byStatement, a.rates = added(
-			a.causes,
-			b.causes,
-		), added(
-			a.byStatement,
-			b.byStatement,
-		), added(
-			a.rates,
-			b.rates,
-		)
+		a.byStatement = added(a.byStatement, b.byStatement)
+		for k, v := range b.causes {
+			if _, known := a.causes[k]; !known && len(a.causes) >= maxSlotCauses && k.who != "" {
+				k.who = rest
+			}
+			add(&a.causes, k, v)
+		}
+		for k, v := range b.rates {
+			a.rate(k, v)
+		}
 	}
 	c.slots = c.slots[:(len(c.slots)+1)/2]
 	c.step *= 2
@@ -171,7 +210,11 @@ func (c *Collector) Look(l engine.ServerLook) {
 			add(&s.others, a.Class, 1)
 		default:
 			add(&s.ours, a.Class, 1)
+			c.noteOwn(s, a.Session)
 			key := c.causeOf(a, chain)
+			if _, known := s.causes[key]; !known && len(s.causes) >= maxSlotCauses && key.who != "" {
+				key.who = rest
+			}
 			add(&s.causes, key, 1)
 			if a.StatementID != "" {
 				if c.statements[key] == nil {
@@ -191,10 +234,13 @@ func (c *Collector) Counters(at time.Time, list []engine.ServerCounter) {
 	for _, n := range list {
 		key := counterKey{n.Name, n.Object}
 		was, known := c.counters[key]
+		if !known && len(c.counters) >= maxCounters {
+			continue
+		}
 		c.counters[key] = counterValue{at, n.Value}
 		if c.gauges[n.Name] {
-			if s := c.at(at); s != nil && n.Name == plugin.CounterVacuuming && n.Value > 0 {
-				add(&s.rates, key, 1)
+			if s := c.at(at); n.Name == plugin.CounterVacuuming && n.Value > 0 {
+				s.rate(key, 1)
 			}
 			c.peaks[n.Name] = max(c.peaks[n.Name], n.Value)
 			if known && n.Value != was.value {
@@ -234,9 +280,7 @@ func (c *Collector) spread(key counterKey, from, to time.Time, amount float64) {
 		if end.After(to) {
 			end = to
 		}
-		if s := c.at(t); s != nil {
-			add(&s.rates, key, amount*float64(end.Sub(t))/float64(whole))
-		}
+		c.at(t).rate(key, amount*float64(end.Sub(t))/float64(whole))
 		t = end
 	}
 }

@@ -23,6 +23,8 @@ type world struct {
 	client []findings.ClientSecond
 	rand   *rand.Rand
 	conns  int
+	// churns: each look has sessions of its own.
+	churns bool
 }
 
 func newWorld(seed uint64, connections int) *world {
@@ -62,6 +64,9 @@ func (w *world) second(ended float64, parts []part, others ...engine.ActivitySam
 					a.BlockedBy = []string{fmt.Sprint(100 + w.rand.IntN(50))}
 				} else if p.blockedBy != "" {
 					a.BlockedBy = []string{p.blockedBy}
+				}
+				if w.churns {
+					a.Session = fmt.Sprint(n, ".", k, ".", id)
 				}
 				l.Sessions = append(l.Sessions, a)
 			}
@@ -183,6 +188,7 @@ func TestCountersNameTheCause(t *testing.T) {
 		{findings.RuleProcessors, "", func(float64) []engine.ServerCounter { return nil }, 2},
 	} {
 		w := newWorld(3, 8)
+		w.churns = c.rule == findings.RuleConnectionStorm
 		for i := range 30 {
 			w.c.Counters(begin.Add(time.Duration(i)*time.Second), c.counters(float64(i)))
 			w.second(100, []part{{class: engine.WaitCPU, sessions: 7.5, statement: "read"}})

@@ -52,12 +52,17 @@ type judge struct {
 	// healthy are slots whose operations were as fast as the run's best.
 	healthy []bool
 	causes  []map[cause]float64 // by slot, in seconds of the client
+	// guessed is how much of causes is of counters of all who use the database, and what others may have had of it.
+	guessed map[cause]guess
 }
+
+// guess is what counters of everybody give to a cause: the run's part by its sessions, and that of others.
+type guess struct{ ours, others float64 }
 
 // Judge says what made operations slow.
 func (c *Collector) Judge(in Input) Verdict {
 	j := &judge{c: c, in: in, slow: make([]bool, len(c.slots)), healthy: make([]bool, len(c.slots)),
-		causes: make([]map[cause]float64, len(c.slots))}
+		causes: make([]map[cause]float64, len(c.slots)), guessed: map[cause]guess{}}
 	v := Verdict{Slow: j.slow}
 	for len(in.Client) < len(c.slots) {
 		in.Client = append(in.Client, ClientSecond{})
@@ -149,6 +154,15 @@ func (j *judge) timeOf(i int) map[cause]float64 {
 		}
 	}
 	work, read := cause{rule: ruleWork}, cause{rule: RuleCache}
+	// What counters of all who use the database say is the run's as far as the sessions that work are.
+	part := s.part()
+	guessed := func(from, to cause, amount float64) {
+		before := out[to]
+		move(from, to, amount*part)
+		moved := out[to] - before
+		g := j.guessed[to]
+		j.guessed[to] = guess{g.ours + moved, g.others + moved*(1-part)/part}
+	}
 	// A plan that has changed explains its statement's time from then on.
 	at := j.c.from.Add(time.Duration(i) * j.c.step)
 	for statement, when := range j.c.plans {
@@ -165,15 +179,16 @@ func (j *judge) timeOf(i int) map[cause]float64 {
 			if scans > 0 && amount/scans >= scannedRows {
 				cost := amount * scanSeconds
 				moved := min(cost, out[work])
-				move(work, cause{RuleMissingIndex, key.object}, cost)
-				move(read, cause{RuleMissingIndex, key.object}, cost-moved)
+				guessed(work, cause{RuleMissingIndex, key.object}, cost)
+				guessed(read, cause{RuleMissingIndex, key.object}, cost-moved)
 			}
 		case plugin.CounterTempBytes:
-			move(work, cause{rule: RuleSpill}, amount*spillSeconds)
+			guessed(work, cause{rule: RuleSpill}, amount*spillSeconds)
 		case plugin.CounterJIT:
 			move(work, cause{rule: RuleJIT}, amount/1e3)
 		case plugin.CounterSessions:
-			if amount/step >= manySessions {
+			// The run's own are known by their names: who keeps its sessions has opened none.
+			if amount *= s.churn(); amount/step >= manySessions {
 				move(work, cause{rule: RuleConnectionStorm}, amount*sessionSeconds)
 			}
 		case plugin.CounterVacuuming:
@@ -290,7 +305,16 @@ func (j *judge) findings() []engine.Finding {
 	}
 	uneven := slices.Contains(j.slow, true)
 	var list []engine.Finding
+	keys := make([]cause, 0, len(totals))
 	for k := range totals {
+		keys = append(keys, k)
+	}
+	// The rest costs too little to be told, and each takes a pass over all slots.
+	sort.Slice(keys, func(a, b int) bool {
+		x, y := keys[a], keys[b]
+		return cmp.Or(cmp.Compare(totals[y], totals[x]), cmp.Compare(x.rule, y.rule), cmp.Compare(x.who, y.who)) < 0
+	})
+	for _, k := range keys[:min(len(keys), maxJudged)] {
 		if f := j.finding(k, uneven); f != nil {
 			list = append(list, *f)
 		}
@@ -305,8 +329,8 @@ func (j *judge) findings() []engine.Finding {
 	return list[:min(len(list), maxFindings)]
 }
 
-// maxFindings bounds what is told.
-const maxFindings = 20
+// maxFindings bounds what is told, maxJudged of how many causes it is chosen.
+const maxFindings, maxJudged = 20, 100
 
 // finding judges one cause; nil when it costs too little to be told.
 func (j *judge) finding(k cause, uneven bool) *engine.Finding {
@@ -330,11 +354,18 @@ func (j *judge) finding(k cause, uneven bool) *engine.Finding {
 			level = engine.LevelFinding
 		}
 	}
+	unsure := level == engine.LevelFinding && j.unsure(k)
+	if unsure {
+		level = engine.LevelNote
+	}
 	seconds := 0.0
 	for _, i := range j.used[from : to+1] {
 		seconds += j.causes[i][k]
 	}
 	f := j.describe(k, got)
+	if unsure {
+		f.Text += " Others worked in the database at the same time, so it may be theirs."
+	}
 	f.Rule, f.Level, f.Seconds = k.rule, level, seconds
 	f.Share, f.ShareLow, f.ShareHigh = rounded(got.value), rounded(got.low), rounded(got.high)
 	at := func(n int) time.Time { return j.c.from.Add(time.Duration(j.used[n]) * j.c.step) }
@@ -346,6 +377,39 @@ func (j *judge) finding(k cause, uneven bool) *engine.Finding {
 		f.Try = own
 	}
 	return &f
+}
+
+// unsure reports whether a cause rests on counters of which others may have had a good part.
+func (j *judge) unsure(k cause) bool {
+	g, total := j.guessed[k], 0.0
+	for _, i := range j.used {
+		total += j.causes[i][k]
+	}
+	return g.ours > total/2 && g.others > othersPart*(g.ours+g.others)
+}
+
+// othersPart of the sessions that work may be others' before counters of everybody are not the run's.
+const othersPart = 0.1
+
+// part is how much of the sessions that work in the server are the run's.
+func (s *slot) part() float64 {
+	var ours, others float64
+	for _, class := range []engine.WaitClass{engine.WaitCPU, engine.WaitRead, engine.WaitWrite, engine.WaitSpill} {
+		ours, others = ours+s.ours[class], others+s.others[class]
+	}
+	if others == 0 {
+		return 1
+	}
+	return max(ours, 0.5) / (max(ours, 0.5) + others)
+}
+
+// churn is how much of the run's sessions that were seen was not there before.
+func (s *slot) churn() float64 {
+	total := 0.0
+	for _, v := range s.ours {
+		total += v
+	}
+	return min(1, s.fresh/max(1, total))
 }
 
 func rounded(v float64) *float64 {

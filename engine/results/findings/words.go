@@ -82,11 +82,16 @@ func (j *judge) describe(k cause, got share) engine.Finding {
 	switch k.rule {
 	case RuleIdleInTransaction, RuleTableLock, RuleForeignLock, RuleMaintenanceLock:
 		who := j.c.culprits[k.who]
-		f.Who = &who
+		name := sessionName(who)
+		if k.who == rest {
+			name = "rest of the sessions"
+		} else {
+			f.Who = &who
+		}
 		what := map[string]string{RuleIdleInTransaction: "has an open transaction and does nothing",
 			RuleTableLock: "changes or locks a table", RuleForeignLock: "holds a lock in its transaction",
 			RuleMaintenanceLock: "holds a lock"}[k.rule]
-		f.Text = fmt.Sprintf("The %s %s. Waiting for it took %s.", sessionName(who), what, spent)
+		f.Text = fmt.Sprintf("The %s %s. Waiting for it took %s.", name, what, spent)
 	case RuleHotRow:
 		f.Text = fmt.Sprintf(
 			"The run's own transactions wait for locks on rows that others of them hold. That took %s.",
@@ -149,8 +154,11 @@ func (j *judge) hitText() string {
 }
 
 func event(name string) string {
-	if name == "" {
+	switch name {
+	case "":
 		return "something the server does not name"
+	case rest:
+		return "other events"
 	}
 	return name
 }

@@ -186,6 +186,9 @@ func (w *ServerWriter) flush(least int) error {
 	return nil
 }
 
+// Size is how many bytes were written so far.
+func (w *ServerWriter) Size() int64 { return w.size }
+
 // Rows is how many rows were added.
 func (w *ServerWriter) Rows() int64 { return w.rows }
 
@@ -259,6 +262,9 @@ func ReadServer(f File, name string, into ServerReader) (err error) {
 	}
 }
 
+// maxDecoderTexts bounds the texts that a decoder shares, maxTransaction an age in seconds: JSON has no infinity.
+const maxDecoderTexts, maxTransaction = 10_000, 1e9
+
 // serverDecoder puts together what belongs together.
 type serverDecoder struct {
 	into     ServerReader
@@ -273,6 +279,9 @@ type serverDecoder struct {
 func (d *serverDecoder) text(s string) string {
 	known, ok := d.texts[s]
 	if !ok {
+		if len(d.texts) >= maxDecoderTexts {
+			clear(d.texts)
+		}
 		known = strings.Clone(s)
 		d.texts[known] = known
 	}
@@ -295,7 +304,8 @@ func (d *serverDecoder) row(r *serverRow) {
 		s := engine.ActivitySample{Session: d.text(r.Session), Ours: r.Ours, State: engine.SessionState(d.text(r.State)),
 			Class: engine.WaitClass(d.text(r.Class)), Event: d.text(r.Event), Scope: d.text(r.Scope),
 			StatementID: d.text(r.StatementID), Text: d.text(r.Text), Alters: r.Alters,
-			Application: d.text(r.Application), User: d.text(r.User), TransactionSeconds: float64(r.TransactionSeconds)}
+			Application: d.text(r.Application), User: d.text(r.User),
+			TransactionSeconds: min(max(0, float64(r.TransactionSeconds)), maxTransaction)}
 		if r.BlockedBy != "" {
 			s.BlockedBy = strings.Split(d.text(r.BlockedBy), ",")
 		}

@@ -3,6 +3,9 @@ package observe
 import (
 	"slices"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 const (
@@ -18,7 +21,33 @@ const (
 	// its turns at most: who never looks sees nothing, just when the server is busiest.
 	lookFloor    = time.Second
 	overdueTurns = 3
+	// What an answer costs the observer's own processor: it shares that with the load.
+	rowCost, byteCost = 4 * time.Microsecond, 10 * time.Nanosecond
+	// wallShare of the time to the answer is a cost at least, whatever the server says that it took.
+	wallShare = 20
 )
+
+// answerCost is what reading an answer costs here, by its size: a server cannot lie about that.
+func answerCost(rs *target.ResultSet) time.Duration {
+	cost := time.Duration(len(rs.Rows)) * rowCost
+	for _, row := range rs.Rows {
+		for _, v := range row {
+			if text, ok := v.(string); ok {
+				cost += time.Duration(len(text)) * byteCost
+			}
+		}
+	}
+	return cost
+}
+
+// saidCost is what a statement cost the server by its own word, which is believed between a share of the time to the
+// answer and all of it.
+func saidCost(tookMs float64, took time.Duration) time.Duration {
+	if tookMs <= 0 || tookMs >= engine.Milliseconds(took) {
+		return took
+	}
+	return max(time.Duration(tookMs*float64(time.Millisecond)), took/wallShare)
+}
 
 // budget says when the next statement may be asked. Time is the caller's.
 type budget struct {
@@ -52,6 +81,8 @@ type turn struct {
 	ran         time.Duration // when it was asked last
 	costs       []time.Duration
 	runs        int
+	// failed is how often in a row there was no answer.
+	failed int
 }
 
 // record takes how long the statement took, and returns what it is taken to cost.

@@ -8,9 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -32,8 +35,18 @@ const (
 	adapterTimeout, connectTimeout = 30 * time.Second, 15 * time.Second
 	// partEvery is for how long a part of the record is written: what a server that is killed loses.
 	partEvery = time.Minute
-	// minRetry and maxRetry are between two attempts to see a server that cannot be seen.
+	// minRetry and maxRetry are between two attempts to see a server that cannot be seen. Only goodLooks of a session make
+	// the next attempt an early one.
 	minRetry, maxRetry = time.Second, 30 * time.Second
+	goodLooks          = 10
+	// maxPartBytes and maxBytes bound what is kept of a minute, and of a run.
+	maxPartBytes, maxBytes = 32 << 20, 1 << 30
+	// maxLines bounds what one observer says in the run's log: the words are the server's.
+	maxLines = 50
+	// failures in a row make a statement one that does not work: the server may be too busy for one of them.
+	failures = 3
+	// maxCounterEvery is how seldom a statement is asked that does not work.
+	maxCounterEvery = time.Minute
 )
 
 // Options are what an observer is made of; all of them are needed.
@@ -59,9 +72,19 @@ type Observer struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	mu        sync.Mutex
+	mu     sync.Mutex
+	reason string
+	// seen waits for the collector, which a view may be judging: who looks at the server does not wait for that.
+	seen []func(c *findings.Collector)
+	// trouble are sentences on statements that do not work, by their ids.
+	trouble map[string]string
+	// tooLarge are statements whose answers cost the connection.
+	tooLarge map[string]bool
+	lines    int
+
+	viewMu    sync.Mutex
 	collector *findings.Collector
-	reason    string
+	judged    atomic.Pointer[judgedView]
 
 	// clientMu is held for moments only: who tells of the client is the loop of a run.
 	clientMu sync.Mutex
@@ -77,7 +100,7 @@ type clientPoint struct {
 // Start begins to look in a goroutine, until ctx ends or Stop is called.
 func Start(ctx context.Context, goroutine func(func()), o Options) *Observer {
 	looking, stop := context.WithCancel(ctx)
-	ob := &Observer{opts: o, stop: stop, done: make(chan struct{}), collector: findings.NewCollector()}
+	ob := newObserver(o, stop)
 	goroutine(func() {
 		defer close(ob.done)
 		defer func() { _ = os.RemoveAll(o.Dir) }()
@@ -85,6 +108,11 @@ func Start(ctx context.Context, goroutine func(func()), o Options) *Observer {
 		ob.run(looking, context.WithoutCancel(ctx))
 	})
 	return ob
+}
+
+func newObserver(o Options, stop context.CancelFunc) *Observer {
+	return &Observer{opts: o, stop: stop, done: make(chan struct{}), collector: findings.NewCollector(),
+		trouble: map[string]string{}, tooLarge: map[string]bool{}}
 }
 
 // Stop ends the looking; it may be called twice, and on nil.
@@ -111,6 +139,42 @@ func (o *Observer) setReason(text string) {
 	o.reason = text
 }
 
+// say writes a line into the run's log, maxLines at most.
+func (o *Observer) say(level engine.LogLevel, text string) {
+	o.mu.Lock()
+	o.lines++
+	n := o.lines
+	o.mu.Unlock()
+	if n == maxLines {
+		text += " Further lines about the observation are left out."
+	}
+	if n <= maxLines {
+		o.opts.Log(level, text)
+	}
+}
+
+// tell gives what was seen to the collector, at once where nobody judges what it has.
+func (o *Observer) tell(what func(c *findings.Collector)) {
+	o.mu.Lock()
+	o.seen = append(o.seen, what)
+	o.mu.Unlock()
+	if o.viewMu.TryLock() {
+		o.collect()
+		o.viewMu.Unlock()
+	}
+}
+
+// collect takes what waits for the collector. viewMu is held.
+func (o *Observer) collect() {
+	o.mu.Lock()
+	seen := o.seen
+	o.seen = nil
+	o.mu.Unlock()
+	for _, what := range seen {
+		what(o.collector)
+	}
+}
+
 // session is one look after the other on one connection.
 type session struct {
 	*Observer
@@ -118,19 +182,28 @@ type session struct {
 	attached *prepare.Attached
 	conn     target.Observer
 	reader   *reader
+	parts    *parts
+	looks    int
 	looking  budget
 	counting budget
 	activity turn
-	counters []turn
+	counters []counter
 	began    time.Time
+}
+
+// counter is a statement of counters.
+type counter struct {
+	plugin.ObserveStatement
+	turn
+	base time.Duration
 }
 
 // run looks until the end; it opens the connection again when it is lost.
 func (o *Observer) run(ctx, keeping context.Context) {
-	parts := &parts{opts: &o.opts}
+	parts := &parts{opts: &o.opts, say: o.say}
 	defer func() {
 		if err := parts.finish(keeping); err != nil {
-			o.opts.Log(engine.LogWarning, "What the server did could not be kept: "+engine.ErrorText(err))
+			o.say(engine.LogWarning, "Storing the server samples failed: "+engine.ErrorText(err))
 		}
 	}()
 	wait, told := minRetry, ""
@@ -140,9 +213,11 @@ func (o *Observer) run(ctx, keeping context.Context) {
 			return // there is nothing to observe
 		}
 		if err == nil {
-			wait = minRetry
 			err = s.look(ctx, keeping, parts)
 			s.close()
+			if s.looks >= goodLooks {
+				wait = minRetry
+			}
 		}
 		if ctx.Err() != nil {
 			return
@@ -150,7 +225,11 @@ func (o *Observer) run(ctx, keeping context.Context) {
 		text := engine.ErrorText(err)
 		o.setReason(text)
 		if text != told {
-			o.opts.Log(engine.LogWarning, "What the server does cannot be seen now; the load is not concerned. "+text)
+			o.say(
+				engine.LogWarning,
+				"The observer cannot read the server's activity and retries. "+
+					"The load is not affected. "+text,
+			)
 			told = text
 		}
 		select {
@@ -169,7 +248,7 @@ func (o *Observer) open(ctx context.Context) (*session, error) {
 		o.setReason("The adapter " + adapter.Info().Name + " does not say how its server is observed.")
 		return nil, nil
 	}
-	a, err := prepare.Attach(ctx, o.opts.Deps, o.opts.Scenario, o.opts.Plan, "observer")
+	a, err := prepare.AttachBeside(ctx, o.opts.Deps, o.opts.Scenario, o.opts.Plan, "observer")
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +270,7 @@ func (o *Observer) open(ctx context.Context) (*session, error) {
 		a.Close()
 		if engine.HasCode(err, engine.CodeUnsupported) {
 			o.setReason(engine.ErrorText(err))
-			o.opts.Log(engine.LogInfo, "What the server does is not observed. "+engine.ErrorText(err))
+			o.say(engine.LogInfo, "What the server does is not observed. "+engine.ErrorText(err))
 			return nil, nil
 		}
 		return nil, fmt.Errorf("opening the observer's connection: %w", err)
@@ -202,11 +281,23 @@ func (o *Observer) open(ctx context.Context) (*session, error) {
 	if plan.ActivityMs <= 0 {
 		s.activity.every = defaultEvery
 	}
-	s.counters = make([]turn, len(plan.Counters))
-	for i, c := range plan.Counters {
-		s.counters[i].every = max(counterEvery, time.Duration(c.EveryMs)*time.Millisecond)
+	for _, c := range plan.Counters {
+		s.addCounter(c)
 	}
 	return s, nil
+}
+
+// addCounter adds a statement of counters, unless its answer is known to cost the connection.
+func (s *session) addCounter(c plugin.ObserveStatement) {
+	if s.tooLarge[c.SQL] {
+		for _, p := range c.Parts {
+			p.Parts = nil
+			s.addCounter(p)
+		}
+		return
+	}
+	every := max(counterEvery, time.Duration(c.EveryMs)*time.Millisecond)
+	s.counters = append(s.counters, counter{ObserveStatement: c, turn: turn{every: every}, base: every})
 }
 
 // ask holds the conversation with the adapter; nil where nothing can be observed.
@@ -226,9 +317,9 @@ func (o *Observer) ask(ctx context.Context, a *prepare.Attached) (*plugin.Observ
 		o.setReason(reason)
 		return nil, nil
 	}
-	if len(p.Counters) > plugin.MaxObserveStatements {
+	if n := len(p.Texts()); n > plugin.MaxObserveStatements {
 		return nil, &engine.Error{Code: engine.CodePlugin,
-			Message: fmt.Sprintf("The adapter %s observes with %d statements, and %d are allowed.", a.Adapter(), len(p.Counters),
+			Message: fmt.Sprintf("The adapter %s observes with %d statements, and %d are allowed.", a.Adapter(), n,
 				plugin.MaxObserveStatements), Hint: "the plugin's author has to correct it"}
 	}
 	p.Missing = p.Missing[:min(len(p.Missing), plugin.MaxObserveMissing)]
@@ -238,15 +329,55 @@ func (o *Observer) ask(ctx context.Context, a *prepare.Attached) (*plugin.Observ
 	for rule, text := range p.Advice {
 		p.Advice[rule] = bounded(text, maxText)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.reason = ""
-	o.collector.Facts(factsOf(p))
+	o.setReason("")
 	return p, nil
 }
 
-func factsOf(p *plugin.ObservePlan) engine.ServerFacts {
-	return engine.ServerFacts{Facts: p.Facts, Advice: p.Advice, Missing: p.Missing}
+// facts are what is known of the server now: statements that do not work are among what is missing.
+func (s *session) facts() engine.ServerFacts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := engine.ServerFacts{Facts: s.plan.Facts, Advice: s.plan.Advice, Missing: slices.Clone(s.plan.Missing)}
+	for _, id := range slices.Sorted(maps.Keys(s.trouble)) {
+		f.Missing = append(f.Missing, s.trouble[id])
+	}
+	return f
+}
+
+// tellFacts gives them to the view and to the record.
+func (s *session) tellFacts() error {
+	f := s.facts()
+	s.tell(func(c *findings.Collector) { c.Facts(f) })
+	return s.parts.begin(f)
+}
+
+// failed takes that a statement has failed n times in a row, and says so once.
+func (s *session) failed(id string, n int, err error) error {
+	s.mu.Lock()
+	_, known := s.trouble[id]
+	if known || n < failures {
+		s.mu.Unlock()
+		return nil
+	}
+	text := "The server does not answer the observer's statement " + bounded(id, maxName) + ": " +
+		bounded(engine.ErrorText(err), maxText)
+	s.trouble[id] = text
+	s.mu.Unlock()
+	s.say(engine.LogWarning, text)
+	return s.tellFacts()
+}
+
+// answered takes that a statement works, and says so where it did not.
+func (s *session) answered(id string) error {
+	s.mu.Lock()
+	_, known := s.trouble[id]
+	delete(s.trouble, id)
+	s.mu.Unlock()
+	if !known {
+		return nil
+	}
+	s.say(engine.LogInfo, "The server answers the observer's statement "+bounded(id, maxName)+" again.")
+	return s.tellFacts()
 }
 
 func (s *session) close() {
@@ -261,7 +392,8 @@ func (s *session) look(ctx, keeping context.Context, parts *parts) error {
 	ticker := time.NewTicker(s.activity.every / 4)
 	defer ticker.Stop()
 	plan := s.plan
-	if err := parts.begin(factsOf(plan)); err != nil {
+	s.parts = parts
+	if err := s.tellFacts(); err != nil {
 		return err
 	}
 	for {
@@ -272,17 +404,17 @@ func (s *session) look(ctx, keeping context.Context, parts *parts) error {
 		}
 		now := time.Now()
 		if s.looking.allows(now) && s.activity.due(now.Sub(s.began)) {
-			if err := s.activityLook(ctx, plan.Activity, parts); err != nil {
+			if err := s.activityLook(ctx, plan.Activity); err != nil {
 				return err
 			}
 		}
-		for i := range s.counters {
+		for i := 0; i < len(s.counters); i++ { // a statement that fails may be replaced by its parts
 			now := time.Now()
 			since := now.Sub(s.began)
 			if may := s.counting.allows(now); !may && !s.counters[i].overdue(since) || !s.counters[i].due(since) {
 				continue
 			}
-			if err := s.count(ctx, i, plan.Counters[i], parts); err != nil {
+			if err := s.count(ctx, i); err != nil {
 				return err
 			}
 		}
@@ -293,62 +425,85 @@ func (s *session) look(ctx, keeping context.Context, parts *parts) error {
 }
 
 // read asks one statement. An error that leaves the connection usable is of the statement alone.
-func (s *session) read(ctx context.Context, sql string, t *turn) (rs *target.ResultSet, at time.Time,
-	took time.Duration, err error) {
+func (s *session) read(ctx context.Context, sql string) (rs *target.ResultSet, at time.Time, took time.Duration,
+	err error) {
 	begin := time.Now()
 	rs, err = s.conn.Read(ctx, sql)
 	took = time.Since(begin)
 	return rs, begin.Add(took / 2), took, err
 }
 
-func (s *session) activityLook(ctx context.Context, sql string, parts *parts) error {
-	rs, at, took, err := s.read(ctx, sql, &s.activity)
+// activityID is how the statement of sessions is named to users.
+const activityID = "activity"
+
+func (s *session) activityLook(ctx context.Context, sql string) error {
+	rs, at, took, err := s.read(ctx, sql)
 	if err != nil {
 		if s.conn.Broken() || ctx.Err() != nil {
 			return err
 		}
 		s.looking.spend(took) // a second went by, and nothing was seen: a gap
-		return nil
+		s.activity.failed++
+		if s.activity.failed >= failures {
+			s.setReason(bounded(engine.ErrorText(err), maxText))
+		}
+		return s.failed(activityID, s.activity.failed, err)
 	}
 	l, err := s.reader.look(rs)
 	if err != nil {
 		return err
 	}
-	cost := took
-	if l.TookMs > 0 {
-		cost = time.Duration(l.TookMs * float64(time.Millisecond))
-	} else {
+	s.looks++
+	if s.activity.failed > 0 {
+		s.activity.failed = 0
+		s.setReason("")
+	}
+	s.looking.spend(max(s.activity.record(saidCost(l.TookMs, took)), answerCost(rs)))
+	if l.TookMs <= 0 {
 		l.TookMs = engine.Milliseconds(took)
 	}
-	s.looking.spend(s.activity.record(cost))
 	l.At = engine.At(at)
-	s.mu.Lock()
-	s.collector.Look(l)
-	s.mu.Unlock()
-	return parts.look(l)
+	s.tell(func(c *findings.Collector) { c.Look(l) })
+	return errors.Join(s.answered(activityID), s.parts.look(l))
 }
 
-func (s *session) count(ctx context.Context, i int, c plugin.ObserveStatement, parts *parts) error {
+// count asks one statement of counters. What the server or the role cannot answer is asked seldom, until it can; a
+// statement that has parts gives way to them, so that one of them costs no other its numbers.
+func (s *session) count(ctx context.Context, i int) error {
 	t := &s.counters[i]
-	rs, at, took, err := s.read(ctx, c.SQL, t)
+	rs, at, took, err := s.read(ctx, t.SQL)
 	if err != nil {
+		if errors.Is(err, target.ErrTooLarge) {
+			s.tooLarge[t.SQL] = true
+			return errors.Join(err, s.failed(t.ID, failures, err))
+		}
 		if s.conn.Broken() || ctx.Err() != nil {
 			return err
 		}
-		// What this server or role cannot answer is asked seldom.
-		t.every = min(2*t.every, time.Minute)
 		s.counting.spend(took)
-		return nil
+		t.failed++
+		t.every = min(2*t.every, max(t.base, maxCounterEvery))
+		if len(t.Parts) > 0 && t.failed > 1 {
+			list := t.Parts
+			s.counters = slices.Delete(s.counters, i, i+1)
+			for _, p := range list {
+				p.Parts = nil
+				s.addCounter(p)
+			}
+			return nil
+		}
+		return s.failed(t.ID, t.failed, err)
 	}
 	list, err := s.reader.counters(rs)
 	if err != nil {
 		return err
 	}
-	s.counting.spend(t.record(took))
-	s.mu.Lock()
-	s.collector.Counters(at, list)
-	s.mu.Unlock()
-	return parts.counters(at, list)
+	if t.failed > 0 {
+		t.failed, t.every, t.next = 0, t.base, 0
+	}
+	s.counting.spend(max(t.record(took), answerCost(rs)))
+	s.tell(func(c *findings.Collector) { c.Counters(at, list) })
+	return errors.Join(s.answered(t.ID), s.parts.counters(at, list))
 }
 
 // parts writes what is seen into files, and stores them one after the other.
@@ -358,18 +513,22 @@ type parts struct {
 	number int
 	since  time.Time
 	facts  engine.ServerFacts
+	// kept are the bytes of the parts before this one; full says that the run has as many as it may.
+	kept int64
+	full bool
+	say  func(level engine.LogLevel, text string)
 }
 
 // begin takes what is known of the server, with which each part begins.
 func (p *parts) begin(f engine.ServerFacts) error {
 	p.facts = f
+	if p.w != nil {
+		return p.w.Facts(time.Now(), f)
+	}
 	return p.open()
 }
 
 func (p *parts) open() error {
-	if p.w != nil {
-		return nil
-	}
 	p.number++
 	w, err := record.NewServerWriter(p.opts.Dir, p.opts.RunID, record.ServerName(p.opts.Epoch, p.number))
 	if err != nil {
@@ -379,9 +538,30 @@ func (p *parts) open() error {
 	return w.Facts(p.since, p.facts)
 }
 
-func (p *parts) look(l engine.ServerLook) error { return p.w.Look(l) }
+// room reports whether more may be kept, and says once when it may not.
+func (p *parts) room() bool {
+	if p.w.Size() < maxPartBytes && p.kept+p.w.Size() < maxBytes {
+		return true
+	}
+	if !p.full {
+		p.full = true
+		p.say(engine.LogWarning, fmt.Sprintf("The server shows more than is kept of a run: %d MB a minute and %d MB in all. "+
+			"What is above that is not stored.", maxPartBytes>>20, maxBytes>>20))
+	}
+	return false
+}
+
+func (p *parts) look(l engine.ServerLook) error {
+	if !p.room() {
+		return nil
+	}
+	return p.w.Look(l)
+}
 
 func (p *parts) counters(at time.Time, list []engine.ServerCounter) error {
+	if !p.room() {
+		return nil
+	}
 	return p.w.Counters(at, list)
 }
 
@@ -411,6 +591,7 @@ func (p *parts) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.kept += a.SizeBytes
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
 	return errors.Join(p.opts.Keep(ctx, a, path), os.Remove(path))

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/textsafe"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -19,12 +19,14 @@ const (
 	maxSessions, maxName, maxText, maxTexts, maxBlockers = 5000, 64, 500, 2000, 16
 	// shownQuery is how much of a statement the server may show at least.
 	shownQuery = 200
-	// maxCounters bounds the rows of one statement of counters.
-	maxCounters = 500
+	// maxCounters bounds the rows of one statement of counters, maxValue and maxAge the numbers: a larger one is none.
+	maxCounters, maxValue, maxAge = 500, 1e18, 10 * 365 * 24 * 3600.0
+	// maxRaw is how much of a statement is looked at before its values are masked.
+	maxRaw = 2 << 10
 )
 
 // errShape is of rows that are not what an observation promises.
-var errShape = errors.New("the answer has not the columns that an observation has")
+var errShape = &engine.Error{Code: engine.CodeTarget, Message: "The result lacks required columns."}
 
 // columns are the places of a result's columns by their names.
 type columns map[string]int
@@ -72,12 +74,12 @@ func (c columns) number(row []any, name string) (float64, bool) {
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// bounded is a text in one line, without what a terminal would obey.
+// bounded is a text in one line, without what a terminal would obey. It keeps nothing of s in memory.
 func bounded(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]
 	}
-	return textsafe.OneLine(strings.ToValidUTF8(s, ""))
+	return strings.Clone(textsafe.OneLine(strings.ToValidUTF8(s, "")))
 }
 
 // reader turns what a server answers into the core's terms. What it says is not trusted: texts are bounded and made
@@ -85,6 +87,8 @@ func bounded(s string, most int) string {
 type reader struct {
 	// application is the name of the run's sessions; "" where they carry its mark.
 	application, mark string
+	// known are the names of counters that the core has a use for.
+	known map[string]bool
 	// statements are ids of frozen statements by the beginning of their SQL.
 	statements map[string]string
 	masked     map[string]string
@@ -92,7 +96,10 @@ type reader struct {
 
 func newReader(runID, application string, statements []engine.Statement) *reader {
 	r := &reader{application: application, mark: runID[:min(len(runID), target.RunMarkLength)],
-		statements: map[string]string{}, masked: map[string]string{}}
+		statements: map[string]string{}, masked: map[string]string{}, known: map[string]bool{}}
+	for _, name := range plugin.CounterNames() {
+		r.known[name] = true
+	}
 	for _, s := range statements {
 		r.statements[beginning(s.SQL)] = s.ID
 	}
@@ -110,11 +117,12 @@ func (r *reader) ours(application string) bool {
 	if r.application != "" {
 		return application == r.application
 	}
-	return strings.HasPrefix(application, "loadstone ") && strings.HasSuffix(application, " "+r.mark)
+	return strings.HasSuffix(application, " "+r.mark)
 }
 
 // mask is a statement of others without its values.
 func (r *reader) mask(text string) string {
+	text = text[:min(len(text), maxRaw)]
 	if known, ok := r.masked[text]; ok {
 		return known
 	}
@@ -122,7 +130,7 @@ func (r *reader) mask(text string) string {
 		clear(r.masked)
 	}
 	out := bounded(executions.MaskSQL(strings.ToValidUTF8(text, "")), maxText)
-	r.masked[text] = out
+	r.masked[strings.Clone(text)] = out
 	return out
 }
 
@@ -170,7 +178,7 @@ func (r *reader) session(c columns, row []any) engine.ActivitySample {
 		Scope: c.text(row, "SCOPE", maxName), Application: application, User: c.text(row, "USER_NAME", maxName)}
 	a.Alters, _ = c.value(row, "ALTERS").(bool)
 	if age, ok := c.number(row, "TRANSACTION_SECONDS"); ok {
-		a.TransactionSeconds = max(0, age)
+		a.TransactionSeconds = min(max(0, age), maxAge)
 	}
 	text, _ := c.value(row, "TEXT").(string)
 	if id := r.statements[beginning(text)]; id != "" && ours {
@@ -203,7 +211,7 @@ func classOf(s string) engine.WaitClass {
 	return engine.WaitOther
 }
 
-// counters reads the rows of a statement of counters.
+// counters reads the rows of a statement of counters. Names that the core does not know are left out.
 func (r *reader) counters(rs *target.ResultSet) (list []engine.ServerCounter, err error) {
 	c := columnsOf(rs)
 	for _, name := range []string{"NAME", "VALUE"} {
@@ -213,7 +221,7 @@ func (r *reader) counters(rs *target.ResultSet) (list []engine.ServerCounter, er
 	}
 	for _, row := range rs.Rows[:min(len(rs.Rows), maxCounters)] {
 		value, ok := c.number(row, "VALUE")
-		if name := c.text(row, "NAME", maxName); ok && name != "" {
+		if name := c.text(row, "NAME", maxName); ok && math.Abs(value) <= maxValue && r.known[name] {
 			list = append(list, engine.ServerCounter{Name: name, Object: c.text(row, "OBJECT", 2*maxName), Value: value})
 		}
 	}

@@ -56,7 +56,11 @@ func Read(ctx context.Context, from Source, runID string, m Measured) (engine.Se
 		return engine.ServerView{}, fmt.Errorf("reading what the server did: %w", err)
 	}
 	if parts == 0 || c.Looks() == 0 {
-		return NotObserved("Nothing is kept of what the server did."), nil
+		reason := "No server samples are stored for this run."
+		for _, text := range c.Missing() {
+			reason += " " + text
+		}
+		return NotObserved(reason), nil
 	}
 	begin, step, n := c.Grid()
 	client, err := from.ClientSeconds(ctx, runID, begin, step, n)
@@ -118,16 +122,56 @@ func (o *Observer) Client(at time.Time, inFlight, ended float64) {
 	o.client = append(o.client, clientPoint{at, findings.ClientSecond{InFlight: inFlight, Ended: ended}})
 }
 
-// View is what was seen so far, from an instant on.
+const (
+	// judgeEvery is for how long a judged view is the answer to all who ask, and it is that for judgeShare times as long
+	// as judging took: the load needs the processor.
+	judgeEvery, judgeShare = time.Second, 50
+)
+
+// judgedView is what was judged, of what, and until when it is the answer.
+type judgedView struct {
+	of    Measured
+	view  engine.ServerView
+	until time.Time
+}
+
+// View is what was seen so far, from an instant on. Who asks while it is fresh, or while another judges, shares it.
 func (o *Observer) View(m Measured) engine.ServerView {
+	j := o.judged.Load()
+	if j == nil || j.of != m || !time.Now().Before(j.until) {
+		j = o.judge(m)
+	}
+	v := j.view
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	v.Reason = o.reason
+	return v
+}
+
+// judge makes a view, unless another has done so meanwhile.
+func (o *Observer) judge(m Measured) *judgedView {
+	o.viewMu.Lock()
+	defer o.viewMu.Unlock()
+	begin := time.Now()
+	if j := o.judged.Load(); j != nil && j.of == m && begin.Before(j.until) {
+		return j
+	}
+	o.collect()
+	j := &judgedView{of: m, view: o.seenSoFar(m)}
+	took := time.Since(begin)
+	j.until = begin.Add(took + max(judgeEvery, judgeShare*took))
+	o.judged.Store(j)
+	return j
+}
+
+// seenSoFar judges. viewMu is held.
+func (o *Observer) seenSoFar(m Measured) engine.ServerView {
 	o.clientMu.Lock()
 	points := slices.Clone(o.client)
 	o.clientMu.Unlock()
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.collector.Looks() == 0 {
-		v := NotObserved(o.reason)
-		v.Live = true
+		v := NotObserved("")
+		v.Missing, v.Live = o.collector.Missing(), true
 		return v
 	}
 	begin, step, n := o.collector.Grid()
@@ -141,7 +185,5 @@ func (o *Observer) View(m Measured) engine.ServerView {
 	}
 	// The last slot is not over.
 	m.To = begin.Add(step * time.Duration(max(0, n-1)))
-	v := view(o.collector, client, m, false)
-	v.Reason = o.reason
-	return v
+	return view(o.collector, client, m, false)
 }

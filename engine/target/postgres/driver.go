@@ -29,6 +29,8 @@ import (
 
 const (
 	defaultConnectTimeout = 10 * time.Second
+	// maxName is how long a server takes an application_name to be, in bytes.
+	maxName = 63
 	// A host that is gone must not keep others from being tried while an outage is measured.
 	reconnectTimeout = 2 * time.Second
 	// maxColdConnections bounds what Query, Exec and Load open at the same time.
@@ -94,13 +96,13 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "loadstone"
 	}
+	name := cmp.Or(parsed.RuntimeParams["application_name"], cfg.ApplicationName)
 	if cfg.RunID != "" {
-		// By this the run's own sessions are known among those of the server.
-		cfg.ApplicationName += " " + cfg.RunID[:min(len(cfg.RunID), target.RunMarkLength)]
+		// By this the run's own sessions are known among those of the server, whoever else has the connection's name.
+		mark := " " + cfg.RunID[:min(len(cfg.RunID), target.RunMarkLength)]
+		name = strings.ToValidUTF8(name[:min(len(name), maxName-len(mark))], "") + mark
 	}
-	if parsed.RuntimeParams["application_name"] == "" {
-		parsed.RuntimeParams["application_name"] = cfg.ApplicationName
-	}
+	parsed.RuntimeParams["application_name"] = name
 	return &database{
 		cfg:    cfg,
 		answer: answer,

@@ -41,13 +41,14 @@ func (d *database) OpenObserver(ctx context.Context, limit time.Duration) (targe
 	}
 	if err := execAll(ctx, c, set); err != nil {
 		closeQuietly(c)
-		return nil, fmt.Errorf("setting the observer's session up: %w", err)
+		return nil, fmt.Errorf("setting the observer's session up: %w", observed(err))
 	}
 	return &observer{c: c, limit: limit, prepared: map[string]string{}}, nil
 }
 
 // errInTransaction is of a server that leaves a transaction open which nobody has begun.
-var errInTransaction = errors.New("observing: the session is in a transaction")
+var errInTransaction = &engine.Error{Code: engine.CodeTarget,
+	Message: "The server left a transaction open that nobody has begun."}
 
 // observer implements target.Observer.
 type observer struct {
@@ -67,7 +68,7 @@ func (o *observer) Read(ctx context.Context, sql string) (*target.ResultSet, err
 	if !known {
 		name = "observe" + strconv.Itoa(len(o.prepared))
 		if _, err := o.c.Prepare(ctx, name, sql, nil); err != nil {
-			return nil, fmt.Errorf("preparing: %w", err)
+			return nil, fmt.Errorf("preparing: %w", observed(err))
 		}
 		o.prepared[sql] = name
 	}
@@ -76,7 +77,23 @@ func (o *observer) Read(ctx context.Context, sql string) (*target.ResultSet, err
 		closeQuietly(o.c)
 		return nil, errInTransaction
 	}
-	return rs, err
+	return rs, observed(err)
+}
+
+// observed is an error of an observer's statement in words for the user.
+func observed(err error) error {
+	var known *engine.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	out := &engine.Error{Code: engine.CodeTarget, Cause: err, Message: sentence(err)}
+	switch {
+	case errors.Is(err, target.ErrTooLarge):
+		out.Message = fmt.Sprintf("The answer has more than %d MB.", target.MaxObserved>>20)
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Message = "The server did not answer in time."
+	}
+	return out
 }
 
 // Broken implements target.Observer.

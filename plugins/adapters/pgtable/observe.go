@@ -12,13 +12,13 @@ import (
 const (
 	observedViews = "pg_catalog.pg_stat_activity pg_catalog.pg_stat_database pg_catalog.pg_stat_wal " +
 		"pg_catalog.pg_stat_bgwriter pg_catalog.pg_stat_checkpointer pg_catalog.pg_stat_user_tables " +
-		"pg_catalog.pg_stat_progress_vacuum pg_catalog.pg_stat_replication pg_catalog.pg_extension " +
+		"pg_catalog.pg_stat_progress_vacuum pg_catalog.pg_stat_replication pg_catalog.pg_extension pg_catalog.pg_database " +
 		"pg_catalog.pg_inherits pg_catalog.pg_namespace *.pg_stat_statements"
 	observedFunctions = "pg_catalog.pg_blocking_pids pg_catalog.pg_backend_pid pg_catalog.pg_has_role " +
 		"pg_catalog.pg_is_in_recovery pg_catalog.pg_postmaster_start_time pg_catalog.pg_wal_lsn_diff " +
 		"pg_catalog.pg_current_wal_lsn pg_catalog.to_regclass pg_catalog.current_setting pg_catalog.current_database " +
 		"pg_catalog.array_to_string pg_catalog.clock_timestamp pg_catalog.statement_timestamp pg_catalog.now " +
-		"pg_catalog.substr count max sum extract coalesce quote_ident"
+		"pg_catalog.substr pg_catalog.to_regrole count max sum extract coalesce quote_ident"
 )
 
 // maxObservedTables bounds the tables whose statistics are read.
@@ -29,12 +29,13 @@ var serverQuery = sdk.Query{
 	ID: "server",
 	SQL: `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_version'),
  pg_catalog.pg_is_in_recovery()::text, pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')::text,
- pg_catalog.current_setting('max_connections'), pg_catalog.current_setting('application_name'), current_user::text,
+ pg_catalog.current_setting('max_connections'), '', current_user::text,
  coalesce((SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
   WHERE e.extname = 'pg_stat_statements'), ''), pg_catalog.current_setting('track_activities')`,
 }
 
-// activity is one row for each session that does something, and one for those of each client that do nothing.
+// activity is one row for each session that does something, and one for those of each client that do nothing. Of more
+// than 1 500 those of the run come first, and those that hold or wait for locks: an answer has 4 MiB at most.
 const activity = `SELECT a.pid::text AS session,
  CASE WHEN a.backend_type <> 'client backend' THEN 'service' WHEN a.state IN ('active', 'fastpath function call') THEN 'active'
   ELSE 'in_transaction' END AS state,
@@ -49,14 +50,16 @@ const activity = `SELECT a.pid::text AS session,
  coalesce(a.wait_event, '') AS event,
  CASE WHEN a.wait_event_type <> 'Lock' THEN '' WHEN a.wait_event IN ('tuple', 'transactionid') THEN 'row'
   WHEN a.wait_event = 'relation' THEN 'table' ELSE '' END AS scope,
- pg_catalog.substr(coalesce(a.query, ''), 1, 1024) AS text,
+ pg_catalog.substr(coalesce(a.query, ''), 1, 400) AS text,
  (a.state = 'active' AND a.query ~* '^\s*(alter|create|drop|truncate|lock|reindex|cluster|refresh|vacuum\s*\(?\s*full)\y') AS alters,
  coalesce(a.application_name, '') AS application, coalesce(a.usename::text, '') AS user_name,
  CASE WHEN a.wait_event_type = 'Lock' THEN pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') ELSE '' END AS blocked_by,
  coalesce(extract(epoch FROM pg_catalog.now() - a.xact_start), 0)::float8 AS transaction_seconds, 1 AS sessions,
  (extract(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.statement_timestamp()) * 1000)::float8 AS took_ms
-FROM pg_catalog.pg_stat_activity a WHERE a.pid <> pg_catalog.pg_backend_pid()
- AND (a.backend_type = 'client backend' AND a.state <> 'idle' OR a.backend_type IN ('autovacuum worker', 'parallel worker'))
+FROM (SELECT * FROM pg_catalog.pg_stat_activity b WHERE b.pid <> pg_catalog.pg_backend_pid()
+  AND (b.backend_type = 'client backend' AND b.state <> 'idle' OR b.backend_type IN ('autovacuum worker', 'parallel worker'))
+  ORDER BY (b.application_name ~ '(^loadstone| [0-9a-f]{8}$)') DESC, (b.state <> 'active') DESC, (b.wait_event_type = 'Lock') DESC
+  LIMIT 1500) a
 UNION ALL SELECT '', 'idle', 'other', '', '', '', false, coalesce(a.application_name, ''), '', '', 0, count(*),
  (extract(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.statement_timestamp()) * 1000)::float8
 FROM pg_catalog.pg_stat_activity a WHERE a.backend_type = 'client backend' AND a.state = 'idle' GROUP BY a.application_name`
@@ -79,9 +82,6 @@ func observe(req *jsondoc.Value, w *jsondoc.Writer) error {
 	standby, seen := isTrue(row.At(2)), isTrue(row.At(3))
 	user, statements := row.At(6).Str(), row.At(7).Str()
 	p.Activity = activity
-	if name := row.At(5).Str(); !strings.HasPrefix(name, "loadstone ") {
-		p.Application = name
-	}
 	p.Facts = [][2]string{{"version", row.At(1).Str()}, {"max_connections", row.At(4).Str()},
 		{"standby", strconv.FormatBool(standby)}, {"others_seen", strconv.FormatBool(seen)}}
 	if !seen {
@@ -138,8 +138,8 @@ func counters(version int, standby bool, statements string, tables []string) []s
 		database = append(database, "sessions_opened", "d.sessions")
 	}
 	// What is asked once a second is one statement: its way to the server and back costs more than it.
-	second := []string{values(server, "pg_catalog.pg_stat_database d WHERE d.datname = pg_catalog.current_database()",
-		database...)}
+	second := []sdk.ObservedCounter{{ID: "database", SQL: values(server,
+		"pg_catalog.pg_stat_database d WHERE d.datname = pg_catalog.current_database()", database...)}}
 	list := []sdk.ObservedCounter{
 		{ID: "sessions", EveryMs: 5000, SQL: values(server,
 			"pg_catalog.pg_stat_activity a WHERE a.backend_type = 'client backend' OR a.backend_type IS NULL",
@@ -147,8 +147,8 @@ func counters(version int, standby bool, statements string, tables []string) []s
 			"oldest_transaction_seconds", "coalesce(max(extract(epoch FROM pg_catalog.now() - a.xact_start)), 0)")},
 	}
 	if version >= 140000 {
-		second = append(second, values(server, "pg_catalog.pg_stat_wal w", "log_bytes", "w.wal_bytes",
-			"log_page_images", "w.wal_fpi"))
+		second = append(second, sdk.ObservedCounter{ID: "log", SQL: values(server, "pg_catalog.pg_stat_wal w",
+			"log_bytes", "w.wal_bytes", "log_page_images", "w.wal_fpi")})
 	}
 	checkpoints := values(server, "pg_catalog.pg_stat_bgwriter c", "checkpoints", "c.checkpoints_timed",
 		"checkpoints_requested", "c.checkpoints_req")
@@ -156,7 +156,7 @@ func counters(version int, standby bool, statements string, tables []string) []s
 		checkpoints = values(server, "pg_catalog.pg_stat_checkpointer c", "checkpoints", "c.num_timed",
 			"checkpoints_requested", "c.num_requested")
 	}
-	second = append(second, checkpoints)
+	second = append(second, sdk.ObservedCounter{ID: "checkpoints", SQL: checkpoints})
 	if len(tables) > 0 {
 		var in []string
 		for _, t := range tables {
@@ -165,14 +165,19 @@ func counters(version int, standby bool, statements string, tables []string) []s
 		of := " IN (" + strings.Join(in, ", ") + ")"
 		where := " WHERE r.relid" + of + " OR r.relid IN (SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent" + of + ")"
 		const name = "quote_ident(r.schemaname) || '.' || quote_ident(r.relname)"
-		second = append(second, values(name, "pg_catalog.pg_stat_user_tables r"+where, "table_scans", "r.seq_scan",
+		second = append(second, sdk.ObservedCounter{ID: "tables", SQL: values(name,
+			"pg_catalog.pg_stat_user_tables r"+where, "table_scans", "r.seq_scan",
 			"table_scan_rows", "r.seq_tup_read", "table_dead_rows", "r.n_dead_tup", "table_live_rows", "r.n_live_tup",
-			"table_vacuums", "r.vacuum_count + r.autovacuum_count"))
+			"table_vacuums", "r.vacuum_count + r.autovacuum_count")})
 		list = append(list, sdk.ObservedCounter{ID: "vacuum", EveryMs: 2000, SQL: values(name,
 			"pg_catalog.pg_stat_user_tables r JOIN pg_catalog.pg_stat_progress_vacuum p ON p.relid = r.relid"+where,
 			"vacuuming", "1")})
 	}
-	list = append(list, sdk.ObservedCounter{ID: "second", SQL: strings.Join(second, " UNION ALL ")})
+	var all []string
+	for _, c := range second {
+		all = append(all, c.SQL)
+	}
+	list = append(list, sdk.ObservedCounter{ID: "second", SQL: strings.Join(all, " UNION ALL "), Parts: second})
 	if !standby {
 		list = append(list, sdk.ObservedCounter{ID: "replicas", EveryMs: 5000, SQL: values("coalesce(s.application_name, '')",
 			"pg_catalog.pg_stat_replication s", "replica_lag_bytes",
@@ -183,7 +188,9 @@ func counters(version int, standby bool, statements string, tables []string) []s
 			list,
 			sdk.ObservedCounter{ID: "jit", EveryMs: 5000, SQL: values(
 				server,
-				statements+".pg_stat_statements s",
+				statements+".pg_stat_statements s JOIN pg_catalog.pg_database b ON b.oid = s.dbid"+
+					" WHERE b.datname = pg_catalog.current_database() AND s.userid IN (pg_catalog.to_regrole(quote_ident(session_user)),"+
+					" pg_catalog.to_regrole(quote_ident(current_user)))",
 				"jit_ms",
 				"coalesce(sum(s.jit_generation_time + s.jit_inlining_time + s.jit_optimization_time + s.jit_emission_time), 0)",
 			)},
