@@ -636,8 +636,8 @@ type productionOf struct {
 	templates []store.Template
 }
 
-// unconfirmed are the names that a file confirms and the schedule does not have: of connections that are production, and
-// that its template uses. Others need no confirmation, and a server keeps none.
+// unconfirmed are the names that a file confirms and the schedule does not have: of production connections that its
+// template uses. Others need no confirmation, and a server keeps none.
 func (p *productionOf) unconfirmed(is engine.Schedule, d scheduleDocument) (missing []string, err error) {
 	for _, name := range d.Confirm {
 		if !slices.Contains(is.ConfirmedNames, name) && !slices.Contains(missing, name) {

@@ -29,7 +29,6 @@ for argument in "$@"; do
 done
 exit 2
 `
-	//nolint:gosec // a program is executable
 	if err := os.WriteFile(filepath.Join(folder, "loadstone"), []byte(program), 0o700); err != nil {
 		t.Fatal(err)
 	}
