@@ -87,7 +87,6 @@ func TestUsageErrors(t *testing.T) {
 		args  []string
 		words string
 	}{
-		{[]string{}, "see: loadstone --help"},
 		{[]string{"fly"}, "see: loadstone --help"},
 		{[]string{"run"}, "see: loadstone run --help"},
 		{[]string{"plugin", "new"}, "see: loadstone plugin new --help"},

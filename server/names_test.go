@@ -179,7 +179,7 @@ func ofPath(path string) string {
 // named is a body that any operation with a name takes.
 func (v victims) named(name string, has []string) map[string]any {
 	body := map[string]any{"name": name, "driver": "postgres", "dsn": restrictedDSN, "role": "viewer", "sql": "SELECT 1",
-		"definition": "SELECT 1", "target_lag_seconds": 60, "version": 1}
+		"definition": "SELECT 1", "target_lag_seconds": 60, "version": 1, "cron": "@daily"}
 	maps.DeleteFunc(body, func(property string, _ any) bool { return !slices.Contains(has, property) })
 	return body
 }

@@ -144,10 +144,16 @@ func (h scheduleHandlers) read(ctx context.Context, id string) (engine.Schedule,
 }
 
 func (h scheduleHandlers) create(ctx context.Context, in *scheduleCreateInput) (*body[engine.Schedule], error) {
+	if err := engine.CheckName("name", in.Body.Name); err != nil {
+		return nil, err
+	}
 	return h.save(ctx, engine.Schedule{}, in.Body, "schedule.create")
 }
 
 func (h scheduleHandlers) change(ctx context.Context, in *scheduleChangeInput) (*body[engine.Schedule], error) {
+	if err := engine.CheckName("name", in.Body.Name); err != nil {
+		return nil, err
+	}
 	old, err := h.owned(ctx, in.ID)
 	if err != nil {
 		return nil, err

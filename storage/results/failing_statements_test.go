@@ -55,7 +55,8 @@ func TestARareStatementThatGoesOnFailingIsNamed(t *testing.T) {
 			rt.Fatalf("from %v to %v: %+v", from, to, found)
 		}
 		if f := found[0]; math.Abs(time.Duration(f.From.UnixNano()).Seconds()-from) > 2.5 ||
-			math.Abs(f.Seconds-(to-from)) > 3 || f.Errors != f.Operations || f.ToTheEnd != (to == 60) {
+			math.Abs(f.Seconds-(to-from)) > 3 || f.Errors != f.Operations ||
+			to == 60 && !f.ToTheEnd || to < 57.5 && f.ToTheEnd { // behind the last failure there may be no operation of it
 			rt.Fatalf("from %v to %v: %+v", from, to, found)
 		}
 	})

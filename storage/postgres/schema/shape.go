@@ -272,7 +272,7 @@ func compareWith(ctx context.Context, conn *pgx.Conn) (found []string, err error
 }
 
 // maxDifferences bounds a message; what else is wrong shows when these are mended.
-const maxDifferences = 30
+const maxDifferences = 40
 
 func damaged(found []string, hint string) error {
 	if more := len(found) - maxDifferences; more > 0 {
