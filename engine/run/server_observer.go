@@ -20,7 +20,7 @@ func (l *runLoop) observeServer(ctx context.Context) {
 	if l.plan.Plan.Adapter.SHA256 == "" {
 		return // no adapter has made the plan
 	}
-	l.observer.Store(observe.Start(l.svc.LogContext(ctx, l.runID), l.svc.routines.Go, observe.Options{Deps: l.svc.deps(),
+	l.observer.Store(observe.Start(l.svc.LogContext(ctx, l.runID), l.svc.routines.Go, observe.Options{Deps: l.deps,
 		RunID: l.runID, Scenario: l.run.Scenario, Plan: l.plan.Plan, Epoch: l.epoch,
 		Dir: observe.Dir(l.svc.opts.TempDir, l.runID), Keep: l.keepServerPart,
 		Log: func(level engine.LogLevel, text string) {

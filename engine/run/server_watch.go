@@ -82,7 +82,7 @@ func (l *runLoop) watchServer(ctx context.Context) {
 		return
 	}
 	ctx, l.servers.stopped = context.WithCancel(l.svc.LogContext(ctx, l.runID))
-	deps, sc, plan := l.svc.deps(), l.sc, l.plan.Plan
+	deps, sc, plan := l.deps, l.sc, l.plan.Plan
 	l.svc.routines.Go(func() {
 		l.servers.ask(ctx, l.clock, func() (askedServer, error) {
 			a, err := prepare.AttachBeside(ctx, deps, sc, plan, "server watch")
