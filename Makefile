@@ -220,8 +220,8 @@ check-ci: need-test build check-size check-ci-go check-nosnowflake check-matrix 
 
 # The linker drops methods that nothing calls, as long as nothing looks methods up by name (docs/decisions/0035…).
 check-size: build
-	@size=$$(stat -c %s bin/loadstone); [ "$$size" -le 70000000 ] || \
-		{ echo "bin/loadstone has $$size bytes, and may have 70 000 000" >&2; exit 1; }
+	@size=$$(stat -c %s bin/loadstone); [ "$$size" -le 73000000 ] || \
+		{ echo "bin/loadstone has $$size bytes, and may have 73 000 000" >&2; exit 1; }
 
 # The packages in which tests ask testing.Short. Those of make test are among them, and take little of the time.
 LONG = $(filter-out plugins/author/,$(sort $(dir $(shell grep -rlE 'testing[.]Short|clitest[.]Long' --include='*_test.go' cli engine plugins server snowsim storage))))

@@ -273,6 +273,12 @@ func artifacts(t *testing.T, s Store) {
 	list, err := s.Artifacts(ctx, "r1")
 	Must(t, err)
 	Same(t, "artifacts", list, []engine.Artifact{a})
+	Create(t, s, "kinds")
+	for _, kind := range []string{"enrichment", "binds", "server"} { // what engine/results/record writes
+		more := a
+		more.ArtifactID, more.RunID, more.Kind, more.Name = "a-"+kind, "kinds", kind, kind+"-0.parquet"
+		Must(t, s.SaveArtifact(ctx, 0, more))
+	}
 	Must(t, s.SaveArtifact(ctx, epoch, late))
 	list, err = s.Artifacts(ctx, "r1")
 	Must(t, err)

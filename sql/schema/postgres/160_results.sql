@@ -54,8 +54,8 @@ CREATE TABLE IF NOT EXISTS query_execution_artifacts (
     run_id                  text NOT NULL REFERENCES run_status ON DELETE CASCADE,
     test_id                 text NOT NULL,
     worker_id               text NOT NULL DEFAULT '',
-    -- binds: the parameters of a few executions that failed or were slow.
-    kind                    text NOT NULL CHECK (kind IN ('executions', 'enrichment', 'binds')),
+    -- binds: the parameters of a few executions that failed or were slow. server: what the target's server was seen to do.
+    kind                    text NOT NULL CHECK (kind IN ('executions', 'enrichment', 'binds', 'server')),
     name                    text NOT NULL CHECK (name <> ''),
     artifact_size_bytes     bigint NOT NULL CHECK (artifact_size_bytes >= 0),
     artifact_checksum       text NOT NULL CHECK (artifact_checksum <> ''),
@@ -66,6 +66,16 @@ CREATE TABLE IF NOT EXISTS query_execution_artifacts (
     created_at              timestamptz NOT NULL DEFAULT now(),
     UNIQUE (run_id, name)
 );
+
+-- Until version 19 nobody looked at the server.
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass('query_execution_artifacts')
+        AND pg_get_constraintdef(oid) LIKE '%server%') THEN
+        ALTER TABLE query_execution_artifacts DROP CONSTRAINT query_execution_artifacts_kind_check,
+            ADD CONSTRAINT query_execution_artifacts_kind_check
+            CHECK (kind IN ('executions', 'enrichment', 'binds', 'server'));
+    END IF;
+END $$;
 
 CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE ON query_execution_artifacts
     FOR EACH ROW EXECUTE FUNCTION refuse_change();
