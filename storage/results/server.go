@@ -8,8 +8,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// ReadServer gives what the server of a run's target was seen to do to a reader, in order, and says how many parts there
-// are.
+// ReadServer gives what the server of a run's target was seen to do to a reader, in order, and says how many parts
+// there are.
 func (f *Results) ReadServer(ctx context.Context, runID string, into record.ServerReader) (parts int, err error) {
 	names, err := f.objects.Names(ctx, runID)
 	if err != nil {

@@ -20,8 +20,8 @@ type Course struct {
 	bins         []bin
 }
 
-// bin is what ended in a short time: the first and the last of each, in ns since the epoch, and how many. due is when the
-// first of all that ended in it was due, 0 where none ended.
+// bin is what ended in a short time: the first and the last of each, in ns since the epoch, and how many. due is
+// when the first of all that ended in it was due, 0 where none ended.
 type bin struct {
 	firstOK, lastOK, firstFailed, lastFailed, due int64
 	ok, failed                                    uint32

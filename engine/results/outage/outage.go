@@ -175,8 +175,8 @@ func (c *Course) gaps(end int64, silent bool) (out []gap) {
 	return out
 }
 
-// judge adds a time without a success to those before it, where it is an outage, or goes on with the one before. Without
-// waiting only failures make one.
+// judge adds a time without a success to those before it, where it is an outage, or goes on with the one before.
+// Without waiting only failures make one.
 func (c *Course) judge(before []gap, g gap, waiting []int64) []gap {
 	length := g.to - g.from
 	if length < max(minGap, 2*c.length) {

@@ -44,8 +44,8 @@ func (r *Reader) ServerView(ctx context.Context, runID string) (engine.ServerVie
 	return v, err
 }
 
-// concluded is the view of a run that ended with what its summary says: its record may be away since, in parts or all of
-// it. Without executions nothing of the client's time can be computed.
+// concluded is the view of a run that ended with what its summary says: its record may be away since, in parts or
+// all of it. Without executions nothing of the client's time can be computed.
 func concluded(v engine.ServerView, run engine.Run, figures *engine.Figures) engine.ServerView {
 	stored := figures != nil && (figures.Findings != nil || figures.ServerTime != nil)
 	deleted := executions.DeletedNotice(run)
