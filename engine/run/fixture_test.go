@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/enrich"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	enginerun "github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -278,4 +279,14 @@ func (f *fixture) has(table string) bool {
 		f.t.Fatal(err)
 	}
 	return there
+}
+
+// partsOf counts the parts of executions; what was seen of the server comes beside them, when there was time for a look.
+func partsOf(d engine.RunDetail) (n int) {
+	for _, a := range d.Artifacts {
+		if a.Kind == record.KindExecutions {
+			n++
+		}
+	}
+	return n
 }

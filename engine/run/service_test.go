@@ -55,7 +55,7 @@ func TestARunFromStartToFigures(t *testing.T) {
 	if part := d.StartTime.UnixNano() % int64(time.Millisecond); part != 0 {
 		t.Errorf("the run started %d ns behind the millisecond that is told: its seconds begin elsewhere", part)
 	}
-	if d.Status != engine.StatusCompleted || d.Phase != engine.PhaseNone || len(d.Workers) != 2 || len(d.Artifacts) != 2 ||
+	if d.Status != engine.StatusCompleted || d.Phase != engine.PhaseNone || len(d.Workers) != 2 || partsOf(d) != 2 ||
 		d.Plan == nil || d.Live != nil || d.Summary == nil {
 		t.Fatalf("detail: %s/%q, %d workers, %d artifacts", d.Status, d.Phase, len(d.Workers), len(d.Artifacts))
 	}
