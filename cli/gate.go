@@ -490,7 +490,7 @@ func unusable(s *engine.Summary) string {
 	return ""
 }
 
-// takeBackLimit bounds taking back at the end: what was asked for must not keep an interrupted gate.
+// takeBackLimit bounds the base's set-up at the end, so that a slow statement does not hold up an interrupted gate.
 const takeBackLimit = time.Minute
 
 // takeBack leaves the target as the base's, also after an error and an interrupt.

@@ -82,7 +82,7 @@ func TestAFolderIsApplied(t *testing.T) {
 	wants("the second time", out+errs, "connection shop: unchanged", "template orders: unchanged",
 		"schedule nightly: unchanged", "0 created, 0 changed, 3 unchanged.")
 
-	// A password is told from the one before, though no server shows it.
+	// The server notices a changed password, though it shows none.
 	t.Setenv("SHOP_PASSWORD", "another p@ss")
 	out, _ = passed("apply", "-f", folder, "--dry-run")
 	wants("a dry run of a password", out, "connection shop: unchanged; its password is not compared by --dry-run")

@@ -75,7 +75,7 @@ func GateRunLine(round int, side string, s *engine.Summary) string {
 		terminal.MillisOrNone(r.P50Ms), terminal.MillisOrNone(r.P95Ms), terminal.MillisOrNone(r.P99Ms))
 }
 
-// GateSoFar is what is known after a round.
+// GateSoFar writes the differences after a round, and how many more rounds the limit needs.
 func GateSoFar(r compare.Rounds, o compare.RoundOptions) string {
 	var parts []string
 	for _, m := range r.Metrics {

@@ -12,7 +12,7 @@ type AccountCheck struct {
 	Database target.Database
 	// Options say how the process carries its runs; its store is one of the check's own.
 	Options Options
-	// Progress is told what is being done; nil is not.
+	// Progress receives a line for each step of the check; nil receives none.
 	Progress func(sentence string)
 }
 

@@ -21,7 +21,7 @@ type liveExport struct {
 	account    snowflakeexport.Account
 	closing    target.Database
 	runs       map[string]*snowflakeexport.Live
-	// over are runs that are not copied any more, problems what was told of others last.
+	// over are runs whose copying has ended, problems the last logged problem of each other run.
 	over     map[string]bool
 	problems map[string]string
 }
@@ -122,7 +122,7 @@ func (l *liveExport) tell(ctx context.Context, runID string, err error) {
 	problem := "The run goes on, and what is known of it is copied every 10 s."
 	if err != nil {
 		problem = "It is not copied while it goes on: " + engine.ErrorText(err)
-		l.close() // the next one is asked for anew: it may have been changed
+		l.close() // the next copy opens the connection again, which a user may have changed
 	}
 	if before, told := l.problems[runID]; told && before == problem {
 		return

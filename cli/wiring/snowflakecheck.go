@@ -156,7 +156,7 @@ func (c *accountCheck) withRuns(ctx context.Context) (err error) {
 	return c.exported(ctx)
 }
 
-// ofType asks by two runs on a type of table: one that makes the table, and one that makes it anew.
+// ofType checks a type of table with two runs: the first creates the table, the second replaces it.
 func (c *accountCheck) ofType(ctx context.Context, t checkedType) error {
 	table, after := c.Table("RUN_"+strings.ToUpper(t.name)), t.after
 	c.Table("RUN_" + strings.ToUpper(t.name) + "__LOADSTONE_NEW")
